@@ -1,13 +1,13 @@
-"""Declare a primitive of your own in one file, and use it under every transformation.
+"""Declare a user-defined primitive in one file, and use it under every transformation.
 
-A primitive is a frozen dataclass: its fields are its parameters. It says its types and what it
-means on NumPy, and how each transformation treats it; a class that lacks one of these is abstract,
-which type checkers report. Rules are written with ``effax.numpy``, on traced arrays.
+A primitive is a frozen dataclass: its fields are its parameters. It declares its typing, its
+evaluation on NumPy, and a rule for each transformation; a class that lacks one of these is
+abstract, which type checkers report. Rules are written with ``effax.numpy``, on traced arrays.
 
-Bases, by what is left to say: :class:`FunctionPrimitive` (a function, which may run programs that
-the primitive holds), :class:`Elementwise` (a function and its derivatives),
-:class:`LinearPrimitive` (an adjoint in the place of derivatives), :class:`ArrayPrimitive` (every
-rule), :class:`RefPrimitive` (it takes references too), :class:`HostPrimitive` (it acts outside)::
+Bases, by the methods that remain: :class:`FunctionPrimitive` (a function, which may run
+subjaxprs), :class:`Elementwise` (a function and its derivatives), :class:`LinearPrimitive` (an
+adjoint instead of derivatives), :class:`ArrayPrimitive` (every rule), :class:`RefPrimitive` (takes
+references), :class:`HostPrimitive` (has side effects)::
 
     @dataclass(frozen=True, slots=True)
     class Cube(extend.Elementwise):
@@ -23,7 +23,7 @@ rule), :class:`RefPrimitive` (it takes references too), :class:`HostPrimitive` (
     cube = Cube()
     cube(2.0)  # 8.0
 
-``effax.testing.check_primitive`` proves it: values, derivatives, batching, lowering, printing.
+``effax.testing.check_primitive`` tests it: values, derivatives, batching, lowering, printing.
 
 Source: docs/primitives.md; examples/softmax_cross_entropy.py.
 """

@@ -1,4 +1,4 @@
-"""Bases that know how the most common kinds of primitives are transformed."""
+"""Base classes that derive the rules of the most common kinds of primitives."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from effax import transforms as passes
 from effax.api.interpret import eval_jaxpr
 from effax.arrays import creation, promotion
 from effax.arrays.array import Array
-from effax.extend.guard import blamed, check_parameters, listed
+from effax.extend.guard import annotate_errors, check_parameters, listed
 from effax.extend.primitive import ArrayPrimitive, Handle
 from effax.extend.rules import Linear, traced
 from effax.ir.build import lit
@@ -38,37 +38,36 @@ from effax.transforms.transpose.cotangent_spec import GradValue, NonLinear
 
 
 class FunctionPrimitive(ArrayPrimitive):
-    """A function of arrays that is kept whole until a transformation meets it.
+    """A function of arrays that stays one equation until it is transformed.
 
-    Its author gives ``function``, with ``effax.numpy``, and what of the rest should be another:
-    types, meaning, code, derivatives, batches and transposes are those of the function. Its fields
-    may hold programs, which ``function`` runs with :func:`effax.extend.eval_jaxpr`; then
-    ``subjaxprs`` and ``with_subjaxprs`` say which, so that passes find and rewrite them. These
-    programs have no effects.
+    A subclass defines ``function``, with ``effax.numpy``; typing, evaluation, lowering,
+    derivatives, batching and transposition follow from it, and may be overridden. Its fields may be
+    jaxprs without effects, which ``function`` runs with :func:`effax.extend.eval_jaxpr`; then
+    ``subjaxprs`` and ``with_subjaxprs`` must return and replace them, for passes to rewrite.
     """
 
     __slots__ = ()
 
-    # `Handle` is `PyTree`, of which whatever arguments a subclass names are a refinement.
+    # `Handle` is `PyTree`, so a subclass may name and annotate its arguments.
     @abstractmethod
     def function(self, *args: Handle, **kwargs: Handle) -> Array | Sequence[Array]:
-        """The function on traced arrays, one argument for each of the primitive's.
+        """Apply the function to traced arrays, one for each operand of the primitive.
 
-        An array, or a list of them where there are several results.
+        Returns an array, or a list of arrays for several results.
         """
 
     def typing(self, *ins: Type) -> Typing:
-        """The types of what the function gives."""
+        """Return the types of the function's results."""
         return Typing(program_of(self, tuple(arrays(self, ins))).out_types)
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
-        """What ``function`` is."""
+        """Evaluate the program of ``function``."""
         return evaluate(program_of(self, tuple([array_type(x.shape, x.dtype) for x in ins])), ins)
 
     def jvp(
         self, primals: Sequence[Handle], tangents: Sequence[Handle | None]
     ) -> tuple[Sequence[Array], Sequence[Array | None]]:
-        """The function's derivative."""
+        """Return the function's derivative."""
         moved = [dx for dx in tangents if dx is not None]
         made = unwrap(passes.jvp(self._program(primals), [dx is not None for dx in tangents]))
         results = eval_jaxpr(made.jaxpr, *primals, *moved)
@@ -79,24 +78,24 @@ class FunctionPrimitive(ArrayPrimitive):
     def transpose(
         self, ins: Sequence[Handle | Linear], cts: Sequence[Array | None]
     ) -> Sequence[Array | None]:
-        """The function's transpose. Raises TransformError where it is not linear."""
+        """Return the function's transpose. Raises TransformError where it is not linear."""
         jaxpr = self._program(ins)
         ct_specs = [GradValue() if isinstance(x, Linear) else NonLinear() for x in ins]
         made = unwrap(passes.transpose(jaxpr, ct_specs))
-        given = [
+        out_cts = [
             ct
             for ct, t in zip(filled(cts, jaxpr.out_types), jaxpr.out_types, strict=True)
             if is_inexact(t)
         ]
         fixed = [x for x in ins if not isinstance(x, Linear)]
-        found = iter(eval_jaxpr(made.jaxpr, *fixed, *given))
+        found = iter(eval_jaxpr(made.jaxpr, *fixed, *out_cts))
         nonzero = iter(made.nonzero)
         return [next(found) if isinstance(x, Linear) and next(nonzero) else None for x in ins]
 
     def batch(
         self, ins: Sequence[Handle], batched: Sequence[bool], size: int
     ) -> tuple[Sequence[Array], Sequence[bool]]:
-        """The function of each lane."""
+        """Return the function of each batch element."""
         types = [
             x.type.update(shape=x.shape[1:]) if has else x.type
             for x, has in zip(ins, batched, strict=True)
@@ -107,11 +106,11 @@ class FunctionPrimitive(ArrayPrimitive):
         return outs, [True for _ in outs]
 
     def _program(self, ins: Sequence[Handle | Linear]) -> Jaxpr:
-        """The program of the function, on arguments like these."""
+        """Return the program of the function, on arguments like these."""
         return program_of(self, tuple([x.type for x in ins]))
 
     def lower(self, w: Writer, ins: Sequence[Val], /) -> Sequence[Val]:
-        """A call of what ``function`` is."""
+        """Write a call of the program of ``function``."""
         jaxpr = program_of(self, tuple([x.type.strong() for x in ins]))
         return w.call(without_refs(jaxpr).jaxpr, ins, self.name)
 
@@ -126,10 +125,10 @@ class FunctionPrimitive(ArrayPrimitive):
 
 
 class Elementwise(FunctionPrimitive):
-    """A function of numbers, applied to each element: ``f(x, y, ...)``, not linear in them.
+    """A function of scalars, applied to each element: ``f(x, y, ...)``, not linear in them.
 
-    Its author gives ``function`` and ``derivatives``, both with ``effax.numpy``; ``evaluate`` and
-    ``lower``, which follow from ``function``, may be given for speed or precision::
+    A subclass defines ``function`` and ``derivatives``, both with ``effax.numpy``; ``evaluate`` and
+    ``lower``, which follow from ``function``, may be overridden for speed or precision::
 
         @dataclass(frozen=True, slots=True)
         class Softsign(extend.Elementwise):
@@ -147,8 +146,8 @@ class Elementwise(FunctionPrimitive):
     ``bind`` takes arguments of one dtype and shape; a call promotes and broadcasts them first.
 
     Attributes:
-        accepts: the families of dtypes that it takes, of ``"bool"``, ``"int"``, ``"uint"``,
-            ``"float"`` and ``"complex"``.
+        accepts: the families of dtypes that it supports: ``"bool"``, ``"int"``, ``"uint"``,
+            ``"float"``, ``"complex"``.
     """
 
     __slots__ = ()
@@ -156,16 +155,16 @@ class Elementwise(FunctionPrimitive):
 
     @abstractmethod
     def function(self, *args: Handle, **kwargs: Handle) -> Array:
-        """The function on traced arrays of one shape: one argument for each of the primitive's."""
+        """Apply the function to traced arrays of one shape, one for each operand."""
 
     @abstractmethod
     def derivatives(
         self, *args: Handle, **kwargs: Handle
     ) -> Array | float | Sequence[Array | float | None]:
-        """The derivative by each argument; of one argument alone, without a list. None: zero."""
+        """Return the derivative by each operand, as a list if there are several. None is zero."""
 
     def __call__(self, *args: object) -> Array:
-        """The function of arrays and numbers, promoted to one dtype and broadcast to one shape.
+        """Apply the function to arrays and scalars, promoted to one dtype and broadcast.
 
         Raises:
             IllTyped: shapes do not broadcast, or the dtype is not accepted.
@@ -179,7 +178,7 @@ class Elementwise(FunctionPrimitive):
         return self.bind(*[promotion.to_shape(x, shape) for x in together])[0]
 
     def typing(self, *ins: Type) -> Typing:
-        """The result is of the arguments' dtype and shape."""
+        """Return the operands' dtype and shape."""
         types = arrays(self, ins, _arity(type(self)))
         check_least(self, types, 1)
         for t in types:
@@ -187,7 +186,7 @@ class Elementwise(FunctionPrimitive):
         check_same_dtype(self, types)
         if any(t.shape != types[0].shape for t in types):
             raise IllTyped(
-                f"{self.name} has operands of different shape",
+                f"{self.name} has operands of different shapes",
                 expected="equal shapes",
                 found=", ".join(map(str, types)),
                 remedy="broadcast them first; a call of the primitive does (`prim(x, y)`)",
@@ -197,7 +196,7 @@ class Elementwise(FunctionPrimitive):
     def jvp(
         self, primals: Sequence[Handle], tangents: Sequence[Handle | None]
     ) -> tuple[Sequence[Array], Sequence[Array | None]]:
-        """The sum of derivatives times tangents."""
+        """Return the sum of derivatives times tangents."""
         label = f"the derivatives of {self.name}"
         found: object = self.derivatives(*primals)
         alone = found is not None and not isinstance(found, list | tuple)
@@ -213,35 +212,35 @@ class Elementwise(FunctionPrimitive):
     def transpose(
         self, ins: Sequence[Handle | Linear], cts: Sequence[Array | None]
     ) -> Sequence[Array | None]:
-        """It is not linear."""
+        """Raise NotApplicable: the primitive is not linear."""
         raise NotApplicable(f"{self.name} is not linear, and its tangents are products")
 
     def batch(
         self, ins: Sequence[Handle], batched: Sequence[bool], size: int
     ) -> tuple[Sequence[Array], Sequence[bool]]:
-        """A batch axis is one more axis of elements."""
+        """Apply the primitive with the batch axis as one more axis of elements."""
         return self.bind(*with_batch_axis(ins, batched, size)), [True]
 
 
 class LinearPrimitive(ArrayPrimitive):
-    """A function that is linear in its arguments together: ``A·(x, y, ...)``, all of floats.
+    """A function that is jointly linear in its operands: ``A·(x, y, ...)``, all inexact.
 
-    Its author gives ``adjoint`` in the place of ``jvp`` and ``transpose``.
+    A subclass defines ``adjoint`` instead of ``jvp`` and ``transpose``.
     """
 
     __slots__ = ()
 
     @abstractmethod
     def adjoint(self, *cts: Array) -> Sequence[Array | None]:
-        """The cotangent of each argument, from that of each result: ``Aᵀ·(ct, ...)``.
+        """Return the cotangent of each operand from that of each result: ``Aᵀ·(ct, ...)``.
 
-        A result whose cotangent is zero gets zeros.
+        A zero cotangent is passed as an array of zeros.
         """
 
     def jvp(
         self, primals: Sequence[Handle], tangents: Sequence[Handle | None]
     ) -> tuple[Sequence[Array], Sequence[Array | None]]:
-        """The same of tangents."""
+        """Apply the primitive to tangents."""
         moved = [
             creation.zeros_like(x) if dx is None else dx
             for x, dx in zip(primals, tangents, strict=True)
@@ -251,12 +250,12 @@ class LinearPrimitive(ArrayPrimitive):
     def transpose(
         self, ins: Sequence[Handle | Linear], cts: Sequence[Array | None]
     ) -> Sequence[Array | None]:
-        """The adjoint. An argument that is not linear is a zero, as a tangent may be."""
+        """Apply the adjoint. An operand that is not linear is a zero tangent."""
         if all(ct is None for ct in cts):
             return [None for _ in ins]
-        given = filled(cts, self.typing(*[x.type for x in ins]).outs)
+        out_cts = filled(cts, self.typing(*[x.type for x in ins]).outs)
         label = f"the adjoint of {self.name}"
-        made = listed(label, "cotangents", self.adjoint(*given), len(ins), self.adjoint)
+        made = listed(label, "cotangents", self.adjoint(*out_cts), len(ins), self.adjoint)
         found = cast("Sequence[Array | None]", made)
         return [ct if isinstance(x, Linear) else None for ct, x in zip(found, ins, strict=True)]
 
@@ -271,18 +270,17 @@ def with_batch_axis(ins: Sequence[Handle], batched: Sequence[bool], size: int) -
 
 @cached(maxsize=256)
 def _arity(cls: type[Elementwise]) -> int | None:
-    """How many arguments the function has; None for any number."""
-    given = list(signature(cls.function).parameters.values())[1:]
-    kinds = [p.kind for p in given]
-    return None if Parameter.VAR_POSITIONAL in kinds else len(given)
+    """Return the number of arguments of the function; None for any number."""
+    kinds = [p.kind for p in list(signature(cls.function).parameters.values())[1:]]
+    return None if Parameter.VAR_POSITIONAL in kinds else len(kinds)
 
 
 @cached(maxsize=1024)
 def program_of(prim: FunctionPrimitive, types: tuple[ArrayType, ...]) -> Jaxpr:
-    """The program of ``function``. Raises BadRule where it gives no arrays."""
+    """Trace ``function``. Raise BadRule if it returns values that are not arrays."""
     label = f"the function of {prim.name}"
-    jaxpr, missing = traced(lambda *held: prim._results(held), types, label, prim.function)
-    with blamed(label, prim.function):
+    jaxpr, missing = traced(lambda *args: prim._results(args), types, label, prim.function)
+    with annotate_errors(label, prim.function):
         _check_program(prim, types, label, jaxpr, missing)
     return jaxpr
 
@@ -295,27 +293,27 @@ def _check_program(
     missing: Sequence[bool],
 ) -> None:
     if any(missing):
-        raise BadRule(f"{label} gives None for a result", "arrays")
+        raise BadRule(f"{label} returns None for a result", "arrays")
     if jaxpr.effects:
         raise BadRule(
             f"{label} has effects",
-            expected="a function of arrays; references of its own aside, it changes nothing",
+            expected="a function of arrays; it may use local references only",
             found=str(jaxpr.effects),
-            remedy="a `HostPrimitive` acts outside, and a `RefPrimitive` takes references",
+            remedy="use a `HostPrimitive` for side effects, a `RefPrimitive` for references",
         )
     if isinstance(prim, Elementwise):
         found = [t.strong() if isinstance(t, ArrayType) else t for t in jaxpr.out_types]
         if found != [types[0].strong()]:
             shown = ", ".join(map(str, found))
-            raise BadRule(f"{label} gives another type", str(types[0].strong()), shown)
+            raise BadRule(f"{label} returns another type", str(types[0].strong()), shown)
 
 
 def filled(cts: Sequence[Array | None], types: Sequence[Type]) -> list[Array]:
-    """Cotangents, with zeros for those that are None."""
+    """Return the cotangents with zeros in place of None."""
     return [zeros(t) if ct is None else ct for ct, t in zip(cts, types, strict=True)]
 
 
 def zeros(type_: Type) -> Array:
-    """Zeros of a type, whether 64 bits are enabled or not."""
+    """Return zeros of a type, of 64 bits even if such types are not enabled."""
     assert isinstance(type_, ArrayType)
     return promotion.to_shape(lit(0.0, type_.update(shape=())), type_.shape)

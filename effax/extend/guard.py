@@ -1,4 +1,4 @@
-"""What users write, run so that what it does wrong is told in its name: which rule, of what."""
+"""Run user-defined rules, and check their results; errors name the rule and its source line."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from effax.ir.source import defined_at, raised_at
 from effax.ir.types import ArrayType, RefType, Type, array_type
 
 NAME: Final = re.compile(r"[A-Za-z_]\w*")
-"""What a primitive may be called, so that its text is read back."""
+"""The names of primitives that parse."""
 
 
 @contextmanager
-def blamed(label: str, rule: object = None) -> Iterator[None]:
-    """Errors in the block are those of a rule, ``label``; what says why it does not apply is not.
+def annotate_errors(label: str, rule: object = None) -> Iterator[None]:
+    """Raise errors of the block as BadRule of ``label``, except for TransformError.
 
-    They name the line of ``rule``, a function, where nothing that the user wrote raised them.
+    They have the line of user code that raised them, or else that of ``rule``, a function.
 
     Raises:
-        BadRule: in the place of every error but ``TransformError``.
+        BadRule: in place of every error but ``TransformError``.
     """
     try:
         yield
@@ -43,17 +43,17 @@ def blamed(label: str, rule: object = None) -> Iterator[None]:
         raise
     except EffaxError as error:
         what = error.what if label in error.what else f"{label}: {error.what}"
-        told = BadRule(what, error.expected, error.found, error.remedy)
+        annotated = BadRule(what, error.expected, error.found, error.remedy)
         where = raised_at(error) or defined_at(rule) or error.source
-        raise told.at(error.equation, where) from error
+        raise annotated.at(error.equation, where) from error
     except Exception as error:
-        told = BadRule(f"{label} raises {shown_error(error)}")
-        raise told.at(None, raised_at(error) or defined_at(rule)) from error
+        annotated = BadRule(f"{label} raises {shown_error(error)}")
+        raise annotated.at(None, raised_at(error) or defined_at(rule)) from error
 
 
 @contextmanager
 def located(rule: object) -> Iterator[None]:
-    """What is found wrong in the block is told with the line of ``rule``, a function."""
+    """Add the line of ``rule``, a function, to a BadRule that the block raises."""
     try:
         yield
     except BadRule as error:
@@ -62,24 +62,24 @@ def located(rule: object) -> Iterator[None]:
 
 
 def shown_error(error: Exception) -> str:
-    """The error's class and message."""
+    """Return the error's class and message."""
     return f"{type(error).__name__}: {error}"
 
 
 def listed(
     label: str, what: str, found: object, count: int | None = None, rule: object = None
 ) -> Sequence[object]:
-    """What a rule gives as a list of so many. Raises BadRule."""
+    """Return the results of a rule. Raise BadRule unless they are a list of ``count``."""
     if not isinstance(found, list | tuple):
         raise BadRule(
-            f"{label} gives {what} that are no list",
+            f"{label}: {what} are not a list",
             expected=f"a list or a tuple of {what}",
             found=shown(found),
             source=defined_at(rule),
         )
     if count is not None and len(found) != count:
         raise BadRule(
-            f"{label} gives another number of {what}",
+            f"{label}: wrong number of {what}",
             expected=str(count),
             found=str(len(found)),
             source=defined_at(rule),
@@ -88,30 +88,30 @@ def listed(
 
 
 def paired(label: str, what: str, found: object) -> tuple[object, object]:
-    """What a rule gives as two. Raises BadRule."""
+    """Return the two results of a rule. Raise BadRule if they are not a pair."""
     if not isinstance(found, tuple | list) or len(found) != 2:
         raise BadRule(
-            f"{label} gives no pair", expected=f"two lists, of {what}", found=shown(found)
+            f"{label} does not return a pair", expected=f"two lists, of {what}", found=shown(found)
         )
     return found[0], found[1]
 
 
 def shown(x: object) -> str:
-    """What something is, in a message."""
+    """Return a description of a value for messages."""
     if isinstance(x, Array | Ref):
-        return f"one of the type {x.type}"
+        return f"a value of type {x.type}"
     if isinstance(x, list | tuple):
         return f"a {type(x).__name__} of {len(x)}"
     return "None" if x is None else f"{type(x).__name__}: {x!r:.60}"
 
 
 def check_parameters(prim: Primitive) -> None:
-    """Raises BadArgument unless a primitive has a name, and fields that can be hashed."""
+    """Raise BadArgument unless a primitive has a valid name and hashable fields."""
     name: object = getattr(prim, "name", None)
     if not isinstance(name, str) or NAME.fullmatch(name) is None:
         own = type(prim).__name__
         raise BadArgument(
-            f"the class {own} has no name that prints",
+            f"the class {own} has no valid name",
             expected=f'`name: ClassVar[str] = "{own.lower()}"`: letters, digits and underscores',
             found=repr(name),
         )
@@ -120,21 +120,21 @@ def check_parameters(prim: Primitive) -> None:
         hash(prim)
     except TypeError as error:
         raise BadArgument(
-            f"the fields of {prim.name} are its parameters, and one cannot be hashed",
+            f"a field of {prim.name} is not hashable",
             expected=KINDS,
             found=str(error),
-            remedy="a tuple in the place of a list; an array is an argument of the primitive",
+            remedy="use a tuple instead of a list; pass an array as an operand",
         ) from error
 
 
 def _check_class(prim: Primitive) -> None:
-    """Raises BadArgument unless all that a primitive is are fields of a frozen dataclass."""
+    """Raise BadArgument unless the state of a primitive is in fields of a frozen dataclass."""
     cls: type = type(prim)
     frozen = f"declare {cls.__name__} with `@dataclass(frozen=True, slots=True)`"
     if is_dataclass(cls):
         if not is_frozen(cls):
             raise BadArgument(
-                f"{prim.name} is equal to its fields, and these can be changed",
+                f"the fields of {prim.name} are mutable",
                 expected="a frozen dataclass",
                 found=f"the dataclass {cls.__name__}, which is not frozen",
                 remedy=frozen,
@@ -143,21 +143,21 @@ def _check_class(prim: Primitive) -> None:
     made = next(c for c in cls.__mro__ if "__init__" in vars(c))
     if made is not object:
         raise BadArgument(
-            f"{prim.name} is equal to its fields, and its class has none",
+            f"the parameters of {prim.name} are not fields",
             expected="a frozen dataclass, whose fields are the parameters",
-            found=f"the class {cls.__name__}, which is no dataclass and has an `__init__`",
+            found=f"the class {cls.__name__}, which has an `__init__` and is not a dataclass",
             remedy=frozen,
         )
 
 
-def results_of(label: str, given: object, types: Sequence[Type]) -> list[Value]:
-    """What ``evaluate`` gives, as arrays of the types that the typing says. Raises BadRule."""
-    outs = [np.asarray(x) for x in listed(label, "results", given, len(types))]
+def results_of(label: str, found: object, types: Sequence[Type]) -> list[Value]:
+    """Return the results of ``evaluate`` as arrays. Raise BadRule for other types."""
+    outs = [np.asarray(x) for x in listed(label, "results", found, len(types))]
     for j, (x, t) in enumerate(zip(outs, types, strict=True)):
         weak = isinstance(t, ArrayType) and t.weak
         if isinstance(t, ArrayType) and array_type(x.shape, x.dtype, weak) != t:
             raise BadRule(
-                f"result {j} of {label} is of another type than its typing says",
+                f"result {j} of {label} is of another type than its typing declares",
                 expected=str(t),
                 found=str(array_type(x.shape, x.dtype, weak)),
                 remedy=wide_remedy(t, x.dtype.itemsize),
@@ -166,23 +166,23 @@ def results_of(label: str, given: object, types: Sequence[Type]) -> list[Value]:
 
 
 def wide_remedy(wanted: Type, itemsize: int) -> str | None:
-    """What to do where something is narrower than a type of 64 bits, and these are not enabled."""
+    """Return the remedy for a result that is narrower than a type of 64 bits."""
     least = 16 if wanted.dtype.kind == "c" else 8
     if config.enable_x64 or itemsize >= wanted.dtype.itemsize or wanted.dtype.itemsize < least:
         return None
     return (
-        'types of 64 bits need `effax.config.update("enable_x64", True)`: else what `zeros`, '
-        "`astype` and the like give has 32; enable them, or give types of 32"
+        'enable types of 64 bits, `effax.config.update("enable_x64", True)`, or declare types of '
+        "32: by default `zeros`, `astype` and others return 32"
     )
 
 
 def typed(prim: Primitive, types: Sequence[Type]) -> Typing:
-    """The typing of an application.
+    """Return the typing of an application.
 
     Raises:
-        IllTyped: the arguments do not fit; or ``typing`` raises something else, or gives no
+        IllTyped: the operands do not fit; or ``typing`` raises another error, or does not return a
             ``Typing``.
-        BadArgument: a field of the primitive cannot be hashed.
+        BadArgument: a field of the primitive is not hashable.
     """
     check_parameters(prim)
     try:
@@ -192,13 +192,13 @@ def typed(prim: Primitive, types: Sequence[Type]) -> Typing:
     except Exception as error:
         raise IllTyped(
             f"{prim.name} does not take these arguments: its typing raises {shown_error(error)}",
-            expected="a `Typing`, or an `IllTyped` that says what it takes",
+            expected="a `Typing`, or an `IllTyped` that states the expected types",
             found=f"({', '.join(map(str, types))})",
             source=raised_at(error) or defined_at(prim.typing),
         ) from error
     if not isinstance(found, Typing):
         raise IllTyped(
-            f"the typing of {prim.name} gives no `Typing`",
+            f"the typing of {prim.name} does not return a `Typing`",
             expected="`Typing((type of a result, ...), effects)`",
             found=shown(found),
             source=defined_at(prim.typing),
@@ -209,19 +209,19 @@ def typed(prim: Primitive, types: Sequence[Type]) -> Typing:
 
 
 def check_typing(label: str, found: Typing, types: Sequence[Type]) -> None:
-    """Raises BadRule unless a typing has a tuple of types, and effects on what is a reference."""
+    """Raise BadRule unless a typing has a tuple of types, and effects on references only."""
     outs: object = found.outs
     if not isinstance(outs, tuple) or not all(isinstance(t, ArrayType | RefType) for t in outs):
         alone = isinstance(outs, ArrayType | RefType)
         raise BadRule(
-            f"{label} gives no tuple of types",
+            f"{label} does not return a tuple of types",
             expected="`Typing((type, ...))`",
             found=f"Typing({outs})" if alone else repr(outs),
-            remedy="of one result too: `Typing((x,))`" if alone else None,
+            remedy="for one result: `Typing((x,))`" if alone else None,
         )
     effects: object = found.effects
     if not isinstance(effects, Row):
-        raise BadRule(f"{label} gives effects that are no `Row`", "`Row([...])`", repr(effects))
+        raise BadRule(f"the effects of {label} are not a `Row`", "`Row([...])`", repr(effects))
     for effect in found.effects:
         if not isinstance(effect, Read | Write | Accum | Free):
             continue
@@ -229,8 +229,8 @@ def check_typing(label: str, found: Typing, types: Sequence[Type]) -> None:
         if not 0 <= i < len(types) or not isinstance(types[i], RefType):
             refs = [f"ArgIndex({j})" for j, t in enumerate(types) if isinstance(t, RefType)]
             raise BadRule(
-                f"{label} gives an effect on what is no reference",
+                f"{label} has an effect on an operand that is not a reference",
                 expected=f"effects on references: {' or '.join(refs)}" if refs else "no effects",
                 found=f"{type(effect).__name__}(ArgIndex({i})), where "
-                + (f"argument {i} is {types[i]}" if 0 <= i < len(types) else "there is none"),
+                + (f"argument {i} is {types[i]}" if 0 <= i < len(types) else "it does not exist"),
             )

@@ -1,4 +1,4 @@
-"""The parameters of a primitive: told apart by kind, and of kinds that print and parse."""
+"""Parameters of primitives: equality by kind and bits, and checks that they print and parse."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ KINDS: Final = (
     "numbers, booleans, strings, bytes, None, dtypes, types, programs, tuples and frozensets of "
     "these; enums, named tuples and frozen dataclasses that the annotations name"
 )
-"""What a parameter may be, for messages."""
+"""The kinds of parameters, for messages."""
 
 _PLAIN: Final = (bool, int, float, complex, str, bytes, type(None), type(...))
 _WRITTEN: Final = (Jaxpr, ByReference, np.dtype, ArrayType, RefType, Indexer)
 
 
 class Exact:
-    """Instances are equal where their fields are, kind by kind and bit by bit.
+    """A base class whose instances are equal if their fields are equal in kind and bits.
 
-    To Python ``2 == 2.0 == True`` and ``0.0 == -0.0``, while a function of them gives something
-    else; and nan is not equal to itself. What is equal here shares caches.
+    In Python ``2 == 2.0 == True`` and ``0.0 == -0.0``, though a program of them differs, and nan is
+    not equal to itself; caches need an equality of programs.
     """
 
     __slots__ = ()
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
-        # In the class's own namespace, so that `dataclass` does not put others there.
+        # Set on the class itself: `dataclass` replaces inherited methods.
         for name, method in (("__eq__", _equal), ("__hash__", _hash)):
             if name not in vars(cls):
                 setattr(cls, name, method)
@@ -64,7 +64,7 @@ def _key(self: object) -> tuple[Hashable, ...]:
 
 
 def _exact(value: object) -> Hashable:
-    """What is equal for values that are the same, and for no others."""
+    """Return a key that is equal for identical values only."""
     kind = type(value)
     if isinstance(value, float) and kind is float:
         return kind, value.hex()
@@ -78,7 +78,7 @@ def _exact(value: object) -> Hashable:
         return kind, frozenset([_exact(x) for x in value])
     own = is_dataclass(value) and not isinstance(value, type) and not isinstance(value, Enum)
     if own and not kind.__module__.startswith("effax."):
-        # What cannot be hashed by itself is no parameter.
+        # `hash` raises for values that are not hashable.
         return kind, hash(value), _key(value)
     return kind, value
 
@@ -87,7 +87,7 @@ P = TypeVar("P", bound=Primitive)
 
 
 def normalised(prim: P) -> P:
-    """The primitive with an integer as a float where its class declares one, as it prints then."""
+    """Return the primitive with integers converted to float in fields that are declared float."""
     changed = {}
     for name, hint in _inexact(type(prim)).items():
         value: object = getattr(prim, name)
@@ -102,7 +102,7 @@ def normalised(prim: P) -> P:
 
 @cached(maxsize=None)
 def _inexact(cls: type) -> Mapping[str, object]:
-    """The fields that have a float or a complex number somewhere in their annotation."""
+    """Return the fields whose annotation contains float or complex, with their annotations."""
     hints = annotations_of(cls)
     return {
         f.name: hints[f.name]
@@ -124,7 +124,7 @@ def _fitted(value: object, hint: object) -> object:
         wider: tuple[type[float] | type[complex], ...] = (float, complex)
         for other in wider[kind is float :]:
             if other in kinds:
-                # An integer may be greater than all floats.
+                # The integer may exceed all floats.
                 with suppress(OverflowError):
                     return other(value)
     if isinstance(value, tuple) and kind is tuple:
@@ -145,7 +145,7 @@ def _fitted_tuple(value: tuple[object, ...], hints: tuple[object, ...]) -> tuple
 
 
 def check_written(prim: Primitive) -> None:
-    """Raises BadArgument unless each parameter prints as text that is read back."""
+    """Raise BadArgument unless each parameter prints as text that parses."""
     for field in fields_of(prim):
         value: object = getattr(prim, field.name)
         what = f"the parameter {field.name} of {prim.name}"
@@ -153,7 +153,7 @@ def check_written(prim: Primitive) -> None:
         if bad is not None:
             found, remedy = bad
             raise BadArgument(
-                f"{what} cannot be written in a program and read back",
+                f"{what} cannot be printed and parsed",
                 expected=KINDS,
                 found=f"`{field.name}` is {found}",
                 remedy=remedy,
@@ -168,7 +168,7 @@ def check_written(prim: Primitive) -> None:
 
 
 def unwritten(value: object, owner: type) -> tuple[str, str | None] | None:
-    """What in a parameter has no text that is read back, and what to do about it; None: nothing.
+    """Return the part of a parameter that does not parse, and a remedy; None if all of it does.
 
     ``owner`` is the class whose annotations name enums and records.
     """
@@ -178,19 +178,19 @@ def unwritten(value: object, owner: type) -> tuple[str, str | None] | None:
         return None
     if isinstance(value, np.generic):
         python = type(value.item()).__name__
-        return found, f"write `{python}(...)`: a number of Python's, not of NumPy's"
+        return found, f"convert it to a Python scalar: `{python}(...)`"
     if isinstance(value, Enum):
         return _unnamed(kind, owner, found)
     if kind in (tuple, frozenset):
         items = cast("tuple[object, ...]", value)
         return next((bad for x in items if (bad := unwritten(x, owner)) is not None), None)
     if isinstance(value, type) or callable(value):
-        return found, "a string or an enum that says which; what differs in code is another class"
+        return found, "use a string or an enum, or another class of primitive"
     names = getattr(kind, "_fields", None) if isinstance(value, tuple) else None
     if names is None and is_dataclass(value):
         names = [f.name for f in fields(value)]
     if names is None:
-        return found, "a tuple in the place of another sequence"
+        return found, "use a tuple instead of another sequence"
     if is_dataclass(kind) and not is_frozen(kind):
         return found, f"declare {kind.__name__} with `@dataclass(frozen=True)`"
     inside = (unwritten(getattr(value, name), kind) for name in names)
@@ -201,11 +201,11 @@ def _unnamed(kind: type, owner: type, found: str) -> tuple[str, str | None] | No
     if classes_of(owner).get(kind.__name__) is kind:
         return None
     return found, (
-        f"annotate the field with the class, `{kind.__name__}`, at the top of a module: "
-        "the reader finds it there"
+        f"annotate the field with the class, `{kind.__name__}`, defined at the top of a module, "
+        "for the parser"
     )
 
 
 def is_frozen(cls: type) -> bool:
-    """Whether a dataclass is frozen."""
+    """Return whether a dataclass is frozen."""
     return bool(getattr(getattr(cls, "__dataclass_params__", None), "frozen", False))

@@ -1,4 +1,4 @@
-"""The bases of primitives that users declare: every rule is an abstract method."""
+"""Base classes of user-defined primitives: every rule is an abstract method."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from effax.transforms.rules.host import SIDE_EFFECT_RULES
 from effax.tree import PyTree
 
 Handle: TypeAlias = PyTree
-"""An array, or a reference where the primitive takes one: its author knows which it is."""
+"""An array, or a reference if the primitive takes one."""
 
 
 class ArrayPrimitive(Exact, HasRules, HasLowering):
     """A primitive on arrays. Subclasses are frozen dataclasses with ``slots=True``.
 
-    ``typing`` and ``evaluate`` are those of every primitive; ``lower`` writes StableHLO, or calls
-    a program (:func:`effax.extend.program`). The others get traced arrays, and are traced once for
-    a primitive, the types of its arguments, and which of these have tangents or a batch axis. A
+    ``typing`` and ``evaluate`` are as for every primitive; ``lower`` writes StableHLO, or calls a
+    program (:func:`effax.extend.program`). The other methods take traced arrays; they are traced
+    once for each primitive, operand types, and set of operands with tangents or a batch axis. A
     rule that does not apply raises ``NotApplicable`` with the reason.
     """
 
@@ -46,33 +46,33 @@ class ArrayPrimitive(Exact, HasRules, HasLowering):
     def jvp(
         self, primals: Sequence[Handle], tangents: Sequence[Handle | None]
     ) -> tuple[Sequence[Array], Sequence[Array | None]]:
-        """Results and their tangents. A tangent that is None is zero; one at least is not."""
+        """Return results and their tangents. None is a zero tangent; at least one is not None."""
 
     @abstractmethod
     def transpose(
         self, ins: Sequence[Handle | Linear], cts: Sequence[Array | None]
     ) -> Sequence[Array | None]:
-        """A cotangent for each argument, from those of the results (None: zero).
+        """Return a cotangent for each operand, from those of the results (None: zero).
 
-        None for an argument that is not :class:`Linear`, for a zero, and for what was added to
-        its reference.
+        None for an operand that is not :class:`Linear`, for a zero, and for a cotangent that was
+        accumulated into its reference.
         """
 
     @abstractmethod
     def batch(
         self, ins: Sequence[Handle], batched: Sequence[bool], size: int
     ) -> tuple[Sequence[Array], Sequence[bool]]:
-        """Results, and which have a batch axis, for arguments that may lead with one."""
+        """Return results, and which have a leading batch axis, as the operands do."""
 
     def rules(self) -> Rules[NoReturn]:
-        """The rules that passes run: these methods, traced."""
+        """Return the rules of the passes: these methods, traced."""
         return _OF_ARRAYS
 
     def bind(self, *args: object) -> list[Array]:
-        """Apply the primitive: evaluated now, or into the program that is traced.
+        """Apply the primitive: evaluate it, or add it to the program that is traced.
 
         Raises:
-            IllTyped: the arguments do not fit, by ``typing``; or one is no array.
+            IllTyped: ``typing`` rejects the operands, or one is not an array.
         """
         return _bound(self, args)
 
@@ -90,48 +90,49 @@ def _bound(prim: Primitive, args: Sequence[object]) -> list[Array]:
     values = [value_of(x) for x in operands]
     label = f"the evaluation of {prim.name}"
     with np.errstate(all="ignore"):
-        given = prim.evaluate(*values)
+        found = prim.evaluate(*values)
     try:
-        outs = results_of(label, given, typing.outs)
+        outs = results_of(label, found, typing.outs)
     except BadRule as error:
         raise error.at(None, defined_at(prim.evaluate) or str(caller())) from None
     return [cast(Array, wrap(x, t)) for x, t in zip(outs, typing.outs, strict=True)]
 
 
 class HostPrimitive(Exact, HasRules, HasLowering):
-    """A primitive on arrays that acts on the world outside. Subclasses are frozen dataclasses.
+    """A primitive on arrays with side effects. Subclasses are frozen dataclasses.
 
-    ``typing`` says by its effects, of kinds of your own or the library's, what it does; what may
-    change places, or go, follows from the kinds. ``evaluate`` does it, in compiled programs too.
-    Arguments are primal values where it gives no results; where it does, it has no derivative.
-    Each lane of a batch does it, if the effects commute with themselves.
+    ``typing`` declares its effects, of the library's kinds or user-defined ones, which decide
+    whether passes may reorder or remove it. ``evaluate`` performs it, in compiled programs too.
+    Without results, it is differentiated by applying it to primal values; with results, it has no
+    derivative. Under ``vmap`` it is applied to each batch element, if its effects commute with
+    themselves.
     """
 
     __slots__ = ()
 
     def rules(self) -> Rules[NoReturn]:
-        """The rules that passes run."""
+        """Return the rules of the passes."""
         return SIDE_EFFECT_RULES
 
     def lower(self, w: Writer, ins: Sequence[Val], /) -> Sequence[Val]:
-        """The compiled program calls ``evaluate``."""
+        """Write a call of ``evaluate``."""
         types = self.typing(*[x.type for x in ins]).outs
         return w.host_call(self.evaluate, ins, cast("tuple[ArrayType, ...]", types))
 
     def bind(self, *args: object) -> list[Array]:
-        """Apply the primitive: now, or when the program that is traced runs.
+        """Apply the primitive: evaluate it, or add it to the program that is traced.
 
         Raises:
-            IllTyped: the arguments do not fit, by ``typing``; or one is no array.
+            IllTyped: ``typing`` rejects the operands, or one is not an array.
         """
         return _bound(self, args)
 
 
 class RefPrimitive(ArrayPrimitive):
-    """A primitive that takes references too, and makes none.
+    """A primitive that takes references and returns arrays.
 
-    It says how it runs on contents in the place of references.
-    Its effects are what ``typing`` says. In ``jvp`` the tangent of a reference is a reference.
+    ``typing`` declares its effects, and ``discharge`` how it computes on contents instead of
+    references. In ``jvp`` the tangent of a reference is a reference.
     """
 
     __slots__ = ()
@@ -140,13 +141,13 @@ class RefPrimitive(ArrayPrimitive):
     def discharge(
         self, ins: Sequence[Array], is_ref: Sequence[bool]
     ) -> tuple[Sequence[Array], Sequence[Array | None]]:
-        """Results, and the new contents of each argument that is a reference (None: unchanged).
+        """Return results, and the new contents of each reference (None: unchanged, or an array).
 
         ``ins`` has the contents of a reference where ``is_ref`` is true.
         """
 
     def rules(self) -> Rules[NoReturn]:
-        """The rules that passes run: these methods, traced."""
+        """Return the rules of the passes: these methods, traced."""
         return _OF_REFS
 
 

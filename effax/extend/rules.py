@@ -1,4 +1,4 @@
-"""Rules that users write with ``effax.numpy``, as rules of the passes: traced, checked, inlined."""
+"""User-defined rules, written with ``effax.numpy``, as rules of passes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from effax.arrays.binding import atom_in, handle
 from effax.arrays.conversion import as_value
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.ref import Ref
-from effax.extend.guard import blamed, listed, paired, shown, wide_remedy
+from effax.extend.guard import annotate_errors, listed, paired, shown, wide_remedy
 from effax.ir.build import Builder
 from effax.ir.errors import BadRule, LoweringError, NotApplicable
 from effax.ir.prims import ConvertElementType
@@ -44,13 +44,13 @@ Handles = Sequence[PyTree]
 
 
 class Linear(NamedTuple):
-    """An argument in which an application is linear, while it is transposed.
+    """A linear operand of an equation that is transposed.
 
     Attributes:
         type: its type.
-        ref: where its cotangent accumulates, if that is a reference: ``ref[...] += ct`` in place
-            of giving it. For an argument that is a reference it always is one.
-        wanted: whether anybody looks at the cotangent.
+        ref: the reference into which its cotangent is accumulated, ``ref[...] += ct``, instead of
+            returned; None if it is returned. An operand that is a reference always has one.
+        wanted: whether the cotangent is used.
     """
 
     type: Type
@@ -64,16 +64,16 @@ def jvp(
     primals: Sequence[Atom],
     tangents: Sequence[Atom | None],
 ) -> JvpOut:
-    """``prim.jvp``, with results of the types that the primitive has."""
+    """Trace ``prim.jvp``, and check the types of its results."""
     label = f"the jvp rule of {prim.name}"
     types = prim.typing(*[a.type for a in primals]).outs
     moved = [t for t in tangents if t is not None]
     n = len(primals)
 
-    def rule(*held: PyTree) -> Handles:
-        rest = iter(held[n:])
-        given = prim.jvp(held[:n], [None if t is None else next(rest) for t in tangents])
-        outs, dots = paired(label, "results and of their tangents", given)
+    def rule(*args: PyTree) -> Handles:
+        rest = iter(args[n:])
+        found = prim.jvp(args[:n], [None if t is None else next(rest) for t in tangents])
+        outs, dots = paired(label, "results and of their tangents", found)
         return [
             *listed(label, "results", outs, len(types)),
             *listed(label, "tangents", dots, len(types)),
@@ -94,7 +94,7 @@ def transpose(
     ins: Sequence[Atom | LinearAtom],
     cts: Sequence[Atom | None],
 ) -> Sequence[Atom | None]:
-    """``prim.transpose``, with cotangents of the types of the arguments."""
+    """Trace ``prim.transpose``, and check the types of the cotangents."""
     label = f"the transpose rule of {prim.name}"
     atoms: list[Atom] = []
 
@@ -104,18 +104,18 @@ def transpose(
         atoms.append(atom)
         return len(atoms) - 1
 
-    args = [place(x.ref if isinstance(x, LinearAtom) else x) for x in ins]
-    given = [place(ct) for ct in cts]
+    places = [place(x.ref if isinstance(x, LinearAtom) else x) for x in ins]
+    ct_places = [place(ct) for ct in cts]
 
-    def rule(*held: PyTree) -> Handles:
+    def rule(*args: PyTree) -> Handles:
         def at(i: int | None) -> PyTree:
-            return None if i is None else held[i]
+            return None if i is None else args[i]
 
         operands = [
             Linear(x.type, at(i), x.wanted) if isinstance(x, LinearAtom) else at(i)
-            for x, i in zip(ins, args, strict=True)
+            for x, i in zip(ins, places, strict=True)
         ]
-        found = prim.transpose(operands, [at(i) for i in given])
+        found = prim.transpose(operands, [at(i) for i in ct_places])
         return listed(label, "cotangents", found, len(ins))
 
     made = _inlined(b, rule, atoms, label, prim.transpose)
@@ -134,17 +134,17 @@ def batch(
     batched: Sequence[bool],
     size: int,
 ) -> BatchOut:
-    """``prim.batch``; with effects, for all lanes only, and each with references of its own."""
-    typing = prim.typing(*[_lane(a.type, flag) for a, flag in zip(ins, batched, strict=True)])
+    """Trace ``prim.batch``. With effects it needs batched references and no mask."""
+    typing = prim.typing(*[_element(a.type, flag) for a, flag in zip(ins, batched, strict=True)])
     types = typing.outs
     if typing.effects.effects:
-        _check_lanes(b, prim, ins)
+        _check_batched_effects(b, prim, ins)
     label = f"the batch rule of {prim.name}"
     flags: list[bool] = []
 
-    def rule(*held: PyTree) -> Handles:
-        given = prim.batch(held, tuple(batched), size)
-        outs, axes = paired(label, "results and of flags", given)
+    def rule(*args: PyTree) -> Handles:
+        found = prim.batch(args, tuple(batched), size)
+        outs, axes = paired(label, "results and of flags", found)
         flags[:] = [_flag(label, x) for x in listed(label, "flags", axes, len(types))]
         return listed(label, "results", outs, len(types))
 
@@ -156,38 +156,38 @@ def batch(
     return BatchOut(outs, flags)
 
 
-def _check_lanes(b: BatchBuilder, prim: ArrayPrimitive, ins: Sequence[Atom]) -> None:
-    """Raises NotApplicable where lanes share a reference, or not all of them are here."""
+def _check_batched_effects(b: BatchBuilder, prim: ArrayPrimitive, ins: Sequence[Atom]) -> None:
+    """Raise NotApplicable for an unbatched reference, or under a mask."""
     if b.unbatched_refs:
         shared = [f"argument {i}, {a.type}" for i, a in enumerate(ins) if i in b.unbatched_refs]
         raise NotApplicable(
-            f"{prim.name} cannot be batched here: all lanes share a reference",
-            expected="a reference for each lane",
+            f"{prim.name} cannot be batched here: the batch elements share a reference",
+            expected="a batched reference",
             found=", ".join(shared),
-            remedy="give each lane its own: one more axis in the reference, and `in_axes=0` for "
-            "it; or run the lanes one after another: `lax.map`, `lax.scan`",
+            remedy="add an axis to the reference, with `in_axes=0` for it; or run the batch "
+            "elements in sequence: `lax.map`, `lax.scan`",
         )
     if b.mask is not None:
         raise NotApplicable(
-            f"{prim.name} cannot be batched here: not all lanes run it",
-            expected="effects in every lane",
-            found="a `cond` or a `while_loop` that lanes leave differently, around it",
-            remedy="apply it in every lane and choose its arguments (`numpy.where`); or run the "
-            "lanes one after another: `lax.map`, `lax.scan`",
+            f"{prim.name} cannot be batched here: not all batch elements run it",
+            expected="effects in every batch element",
+            found="a `cond` or `while_loop` around it with a batched predicate",
+            remedy="apply it to every batch element and select its operands (`numpy.where`); or "
+            "run the batch elements in sequence: `lax.map`, `lax.scan`",
         )
 
 
 def discharge(
     b: RuleBuilder, prim: RefPrimitive, ins: Sequence[Atom], is_ref: Sequence[bool]
 ) -> DischargeOut:
-    """``prim.discharge``, with results and contents of the types that they have."""
+    """Trace ``prim.discharge``, and check the types of results and contents."""
     n = len(ins)
     label = f"the discharge rule of {prim.name}"
     types = prim.typing(*[_whole(a.type, ref) for a, ref in zip(ins, is_ref, strict=True)]).outs
 
-    def rule(*held: PyTree) -> Handles:
-        given = prim.discharge(held, tuple(is_ref))
-        outs, contents = paired(label, "results and of new contents", given)
+    def rule(*args: PyTree) -> Handles:
+        found = prim.discharge(args, tuple(is_ref))
+        outs, contents = paired(label, "results and of new contents", found)
         return [
             *listed(label, "contents", contents, n),
             *listed(label, "results", outs, len(types)),
@@ -197,8 +197,8 @@ def discharge(
     for i, (x, ref) in enumerate(zip(made[:n], is_ref, strict=True)):
         if x is not None and not ref:
             raise BadRule(
-                f"{label} gives new contents for argument {i}, which is no reference",
-                expected="None of each argument that is an array",
+                f"{label} returns new contents for argument {i}, which is not a reference",
+                expected="None for each argument that is an array",
                 found=str(x.type),
                 source=defined_at(prim.discharge),
             )
@@ -213,40 +213,41 @@ def discharge(
 
 
 def program(w: Writer, fun: Callable[..., object], ins: Sequence[Val], name: str) -> Sequence[Val]:
-    """Lower an application as a call of what ``fun`` is on traced arrays.
+    """Lower an application as a call of the program of ``fun``.
 
     Args:
-        w: the writer that ``lower`` was given.
-        fun: gets an array for each of ``ins``, and gives an array or a sequence of arrays. It may
-            use references of its own.
+        w: the writer that ``lower`` takes.
+        fun: a function of traced arrays, one for each of ``ins``, that returns an array or a
+            sequence of arrays. It may use local references.
         ins: the operands.
-        name: what the function is called in the module.
+        name: the name of the function in the module.
 
     Raises:
-        BadRule: ``fun`` closes over an array, or raises an error, or gives no arrays.
-        LoweringError: ``fun`` gives None.
+        BadRule: ``fun`` closes over an array, raises an error, or returns a value that is not an
+            array.
+        LoweringError: ``fun`` returns None for a result.
     """
 
-    def rule(*held: PyTree) -> Handles:
-        outs = fun(*held)
+    def rule(*args: PyTree) -> Handles:
+        outs = fun(*args)
         return [outs] if isinstance(outs, Array) else listed(label, "results", outs)
 
     label = f"the program that {name} is lowered as"
     jaxpr, missing = traced(rule, [v.type for v in ins], label, fun)
     if any(missing):
-        raise LoweringError(f"{name} is lowered by a program that gives None for a result")
+        raise LoweringError(f"the program that {name} is lowered as returns None for a result")
     return w.call(without_refs(jaxpr).jaxpr, ins, name)
 
 
 Seen = list[tuple[str, "ReferenceType[Trace]"]]
-"""The rules that were traced, by name, and their traces, if somebody still has them."""
+"""The rules that were traced, by name, with weak references to their traces."""
 
 _WATCHERS: Final[ContextVar[Seen | None]] = ContextVar("watchers", default=None)
 
 
 @contextmanager
 def watching() -> Iterator[Seen]:
-    """Tell of each rule that is traced in the block, so that leaks of its symbols are found."""
+    """Record each rule that is traced in the block, to find leaked tracers."""
     seen: Seen = []
     token = _WATCHERS.set(seen)
     try:
@@ -258,28 +259,28 @@ def watching() -> Iterator[Seen]:
 def traced(
     rule: Callable[..., Handles], types: Sequence[Type], label: str, written: object
 ) -> tuple[Jaxpr, list[bool]]:
-    """The program of a rule, and which of its results are None and left out of the program.
+    """Return the program of a rule, and which of its results are None and not in the program.
 
-    A scalar or a small array that the rule closes over is written out. ``written`` is what the
-    user wrote, whose line errors name.
+    A scalar or a small array that the rule closes over becomes literals. ``written`` is the user's
+    function, whose line errors name.
 
     Raises:
-        BadRule: the rule closes over a large array, or raises something.
+        BadRule: the rule closes over a large array, or raises an error.
     """
     trace = Trace(handle, label, None)
     watchers = _WATCHERS.get()
     if watchers is not None:
         watchers.append((label, ReferenceType(trace)))
-    with blamed(label, written), tracing(trace):
-        held = [trace.bind(t, None, f"argument {i}") for i, t in enumerate(types)]
-        found = list(rule(*held))
+    with annotate_errors(label, written), tracing(trace):
+        args = [trace.bind(t, None, f"argument {i}") for i, t in enumerate(types)]
+        found = list(rule(*args))
         outs = [
             atom_in(trace, x if isinstance(x, Array | Ref) else as_value(x, f"result of {label}"))
             for x in found
             if x is not None
         ]
     jaxpr, consts = trace.finish(outs)
-    with blamed(label, written):
+    with annotate_errors(label, written):
         return _with_literals(jaxpr, consts, label), [x is None for x in found]
 
 
@@ -298,10 +299,10 @@ def _literal(b: Builder, const: object, label: str) -> Atom:
         return made
     raise BadRule(
         f"{label} closes over an array or a reference",
-        expected="a rule of its arguments, of the primitive's fields, of scalars and of arrays of "
-        f"at most {MAX_LITERAL_ELEMENTS} elements",
+        expected="a function of its arguments, the primitive's fields, scalars and arrays of at "
+        f"most {MAX_LITERAL_ELEMENTS} elements",
         found=shown(const),
-        remedy="make it an argument of the primitive, or compute it in the rule (`arange`, `full`)",
+        remedy="make it an operand of the primitive, or compute it in the rule (`arange`, `full`)",
     )
 
 
@@ -312,7 +313,7 @@ def _inlined(
     label: str,
     written: object,
 ) -> list[Atom | None]:
-    """The rule's program, put into the builder on these arguments."""
+    """Trace a rule, and inline its program at ``atoms``."""
     jaxpr, missing = traced(rule, [a.type for a in atoms], label, written)
     made = iter(b.inline_jaxpr(jaxpr, atoms))
     return [None if none else next(made) for none in missing]
@@ -322,14 +323,14 @@ def _flag(label: str, x: object) -> bool:
     if isinstance(x, bool | np.bool_):
         return bool(x)
     raise BadRule(
-        f"{label} gives a flag that is no boolean",
-        expected="whether a result has a batch axis, which is its leading one",
+        f"{label} returns a flag that is not a boolean",
+        expected="True if the result has a leading batch axis, else False",
         found=shown(x),
     )
 
 
 def _whole(type_: Type, is_ref: bool) -> Type:
-    """The type of an argument whose contents are held in its place."""
+    """Return the type of an operand before discharge."""
     return ref_type(type_) if is_ref and isinstance(type_, ArrayType) else type_
 
 
@@ -337,7 +338,7 @@ def _cell(type_: Type) -> ArrayType:
     return type_.inner if isinstance(type_, RefType) else type_
 
 
-def _lane(type_: Type, batched: bool) -> Type:
+def _element(type_: Type, batched: bool) -> Type:
     return _reshaped(type_, type_.shape[1:]) if batched else type_
 
 
@@ -350,7 +351,7 @@ def _reshaped(type_: Type, shape: Shape) -> Type:
 def _fitted(
     b: RuleBuilder, prim: ArrayPrimitive, rule: str, what: str, atom: Atom | None, type_: Type
 ) -> Atom:
-    """What a rule gave, as weak as the primitive says. Raises IllTyped for another type."""
+    """Convert a result of a rule to the declared weakness. Raise BadRule for another type."""
     found = None if atom is None else atom.type
     if found == type_ and atom is not None:
         return atom
@@ -361,7 +362,7 @@ def _fitted(
         or found.strong() != type_.strong()
     ):
         raise BadRule(
-            f"the {rule} rule of {prim.name} gives a {what} of another type",
+            f"the {rule} rule of {prim.name} returns a {what} of another type",
             expected=str(type_),
             found="None" if found is None else str(found),
             remedy=None if found is None else wide_remedy(type_, found.dtype.itemsize),

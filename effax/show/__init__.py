@@ -1,11 +1,11 @@
-"""Pictures of programs: SVG and HTML that need nothing else, from pure functions.
+"""Pictures of programs: self-contained SVG and HTML, from pure functions.
 
-``svg(program)`` and ``html(program)`` show what a program computes and what it does to references;
-``timeline(program)`` when, and how much memory is live; ``compare(before, after)`` what a pass did.
-``python -m effax show module:function --args "f32[3]" --to svg`` does it from a shell. Notebooks
-show programs as ``in_notebook`` draws them.
+``svg(program)`` and ``html(program)`` draw the equations and the accesses to references;
+``timeline(program)`` the accesses and the live memory in time; ``compare(before, after)`` the
+changes of a pass. ``python -m effax show module:function --args "f32[3]" --to svg`` is the command
+line. Notebooks show programs by ``in_notebook``.
 
-What draws is loaded when the first picture is asked for.
+Modules that draw are loaded on first use.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["compare", "compare_html", "html", "in_notebook", "svg", "timeline"]
 
 
 def in_notebook(jaxpr: Jaxpr) -> str | None:
-    """What a notebook shows of a program: its picture and its text; None for long programs."""
+    """Return the picture and the text of a program for a notebook; None for long programs."""
     from effax.show.pictures import drawn_with_text
 
     return drawn_with_text(jaxpr)

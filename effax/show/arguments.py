@@ -26,20 +26,20 @@ class Arguments(NamedTuple):
 
 
 def read_arguments(text: str) -> Arguments:
-    """The arguments that ``text`` describes.
+    """Return the arguments that ``text`` describes.
 
     Args:
         text: values separated by commas, those by name last. A value is a type as programs print
             it, a number, a truth value, None, a string, or a tuple, list or dict of values.
 
     Raises:
-        ParseError: the text is something else; it shows where.
+        ParseError: the text does not parse; the error shows where.
     """
     scan = Lexer(text)
     try:
         return _arguments(scan)
     except RecursionError:
-        scan.fail("values are inside of each other without end", pos=0)
+        scan.fail("values are nested too deeply", pos=0)
 
 
 def _arguments(scan: Lexer) -> Arguments:
@@ -52,19 +52,19 @@ def _arguments(scan: Lexer) -> Arguments:
             scan.advance(keyword)
             name = keyword.group(1)
             if name in kwargs:
-                scan.fail("an argument is given twice", pos=start)
+                scan.fail("an argument is repeated", pos=start)
             kwargs[name] = _value(scan)
         elif kwargs:
             scan.fail("an argument by position follows one by name", expected="name=...")
         else:
             args.append(_value(scan))
         if not scan.take(",") and scan.pos < len(scan.text):
-            scan.fail("the arguments go on in another way", expected="`,`")
+            scan.fail("the arguments are not valid here", expected="`,`")
     return Arguments(tuple(args), kwargs)
 
 
 def _value(scan: Lexer) -> object:
-    """One value."""
+    """Parse one value."""
     for opening, closing in _CLOSING.items():
         if scan.take(opening):
             return _dict(scan) if opening == "{" else _items(scan, closing)
@@ -77,18 +77,18 @@ def _value(scan: Lexer) -> object:
         return read_string(scan)
     word = scan.looking(_WORD)
     if word is None or word.group() not in _WORDS:
-        scan.fail("this is no type of an argument", expected=EXPECTED)
+        scan.fail("this is not the type of an argument", expected=EXPECTED)
     scan.advance(word)
     return _WORDS[word.group()]
 
 
 def _items(scan: Lexer, closing: str) -> object:
-    """The rest of a tuple or a list; parentheses around one value without a comma mean nothing."""
+    """Parse the rest of a tuple or a list; one value in parentheses without a comma is itself."""
     items: list[object] = []
     comma = True
     while not scan.take(closing):
         if not comma:
-            scan.fail("a list of values goes on in another way", expected=f"`,` or `{closing}`")
+            scan.fail("a list of values is not valid here", expected=f"`,` or `{closing}`")
         items.append(_value(scan))
         comma = scan.take(",")
     if closing == "]":
@@ -97,12 +97,12 @@ def _items(scan: Lexer, closing: str) -> object:
 
 
 def _dict(scan: Lexer) -> dict[object, object]:
-    """The rest of a dict."""
+    """Parse the rest of a dict."""
     items: dict[object, object] = {}
     comma = True
     while not scan.take("}"):
         if not comma:
-            scan.fail("a dict goes on in another way", expected="`,` or `}`")
+            scan.fail("a dict is not valid here", expected="`,` or `}`")
         start = scan.pos
         key = _value(scan)
         if not isinstance(key, str | int):

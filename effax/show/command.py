@@ -1,4 +1,4 @@
-"""``python -m effax show module:function``: programs from a shell."""
+"""The command line: ``python -m effax show module:function``."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from effax.show.pictures import compare, compare_html, html, svg, timeline
 from effax.show.target import named, program_of
 
 USAGE: Final = 2
-"""The exit status where what is asked for does not exist or cannot be read."""
+"""The exit status if an argument is not valid."""
 
 FAILED: Final = 1
-"""The exit status where the program cannot be made: by tracing, by a pass, by lowering."""
+"""The exit status if tracing, a pass or lowering fails."""
 
 EXAMPLES: Final = """examples:
   python -m effax show model:loss --args "f32[3,4], i32[3]"
@@ -51,7 +51,7 @@ FORMS: Final[Mapping[str, Callable[[Jaxpr], str]]] = {
     "timeline": timeline,
     "stablehlo": _stablehlo,
 }
-"""What a program can be shown as."""
+"""The output formats."""
 
 COMPARED: Final[Mapping[str, Callable[[Jaxpr, Jaxpr], str]]] = {
     "html": compare_html,
@@ -60,7 +60,7 @@ COMPARED: Final[Mapping[str, Callable[[Jaxpr, Jaxpr], str]]] = {
 
 
 def parser() -> ArgumentParser:
-    """The command line."""
+    """Return the parser of the command line."""
     whole = ArgumentParser(prog="python -m effax", description="Programs as values, from a shell.")
     commands = whole.add_subparsers(dest="command", required=True, metavar="command")
     show = commands.add_parser(
@@ -90,7 +90,7 @@ def parser() -> ArgumentParser:
         f"{', '.join(sorted(STEPS))}",
     )
     show.add_argument(
-        "--to", choices=FORMS, default="jaxpr", help="what to make of it (default: jaxpr)"
+        "--to", choices=FORMS, default="jaxpr", help="the output format (default: jaxpr)"
     )
     show.add_argument(
         "--compare",
@@ -105,7 +105,7 @@ def parser() -> ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; gives the exit status."""
+    """Run the command line, and return the exit status."""
     asked = parser().parse_args(argv)
     try:
         with enable_x64(asked.x64):
@@ -116,7 +116,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except EffaxError as error:
         return _failed(str(error), FAILED)
     except BrokenPipeError:
-        # Who read it has seen enough. Python would complain once more when it ends.
+        # The reader closed the pipe. Without this, Python reports it again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         return _failed(f"cannot write {asked.out}: {error.strerror}", USAGE)
@@ -126,7 +126,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _shown(asked: Namespace) -> str:
     if asked.compare and asked.to not in COMPARED:
         raise BadArgument(
-            "only pictures stand side by side",
+            "this format cannot be compared",
             expected=" or ".join(f"--to {form}" for form in COMPARED),
             found=f"--to {asked.to}",
         )
@@ -140,7 +140,7 @@ def _shown(asked: Namespace) -> str:
 
 
 def _title(target: str) -> str:
-    """What a page is called: the function, or the file of the program."""
+    """Return the title of a page: the function, or the file of the program."""
     place, _, name = target.rpartition(":")
     return name if place else Path(target).name
 
@@ -150,7 +150,7 @@ def _write(shown: str, out: Path | None) -> None:
     if out is not None:
         out.write_text(ended, encoding="utf-8")
         return
-    # Pictures have letters that the encoding of a terminal may lack.
+    # Pictures contain characters that the terminal's encoding may lack.
     sys.stdout.buffer.write(ended.encode())
     sys.stdout.flush()
 

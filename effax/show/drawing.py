@@ -1,4 +1,4 @@
-"""From coordinates to SVG."""
+"""Draw a layout as SVG."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ Extra = Callable[[PlacedBox], dict[str, str]]
 
 
 def nothing_more(_: PlacedBox) -> dict[str, str]:
-    """No further attributes."""
+    """Return no further attributes."""
     return {}
 
 
 def picture(
     body: str, width: float, height: float, title: str, about: str, role: str = "img"
 ) -> str:
-    """A whole SVG document around a drawing, with a title and a description to be read out.
+    """Return an SVG document of a drawing, with a title and a description for screen readers.
 
-    ``role`` is ``group`` where parts of the drawing can be reached by themselves.
+    ``role`` is ``group`` if parts of the drawing can be focused.
     """
     w, h = width + 2 * MARGIN, height + 2 * MARGIN
     parts = [
@@ -51,7 +51,7 @@ def picture(
 
 
 def draw(placed: Placed, extra: Extra = nothing_more) -> str:
-    """The elements of a program: wires, rails, boxes, labels, taps; later ones are on top."""
+    """Return the elements of a program: wires, rails, boxes, labels, taps, from back to front."""
     hues = {r.rail.key: r.rail.hue for r in placed.rails}
     parts: list[str] = []
     for wire in placed.wires:
@@ -73,10 +73,10 @@ def _moved(x: float, y: float) -> str:
 
 
 def _box(placed: PlacedBox, extra: Extra) -> str:
-    """One box, its corner at (0, 0) of a group that stands in its place."""
+    """Return one box as a translated group, with its corner at (0, 0)."""
     box = placed.box
     parts = [
-        element("title", text(told(placed))),
+        element("title", text(tooltip(placed))),
         element(
             "rect",
             width=placed.width,
@@ -118,21 +118,21 @@ def _frames(placed: PlacedBox, extra: Extra) -> Iterator[str]:
         yield group([draw(frame.program, extra)], transform=_moved(frame.x, frame.y))
 
 
-def told(placed: PlacedBox) -> str:
-    """What is said of a box where the pointer rests on it: the equation, and where it is from."""
+def tooltip(placed: PlacedBox) -> str:
+    """Return the tooltip of a box: the equation and its source."""
     box = placed.box
     return box.full if box.source is None else f"{box.full}\n{place_of(box.source)}"
 
 
 def place_of(source: Source | SavedSource) -> str:
-    """A place without the folders of the machine: ``train.py:12 (step) in loss``."""
+    """Return a source location without folders: ``train.py:12 (step) in loss``."""
     file = source.file.replace("\\", "/").rpartition("/")[2]
     scopes = f" in {'/'.join(source.scopes)}" if source.scopes else ""
     return f"{file}:{source.line} ({source.function}){scopes}"
 
 
 def _labels(placed: PlacedBox) -> Iterator[str]:
-    """The names and types of what a box gives, and the names of what comes from far."""
+    """Yield the names and types of results, and the names of operands without a wire."""
     below = placed.y + placed.height
     for port in placed.outs:
         dead = port.var in placed.box.unused
@@ -155,7 +155,7 @@ def _tap_line(placed: PlacedBox) -> str:
 
 
 def badge(x: float, y: float, words: tuple[str, ...], hue: int) -> str:
-    """What an equation does to a reference, in a capsule on its rail."""
+    """Return an access to a reference as a capsule on its rail."""
     sign = sign_of(words)
     width = 8 + 6.2 * len(sign)
     parts = [

@@ -1,9 +1,8 @@
-"""Which row each box stands in.
+"""Assign each box to a row.
 
-A box stands below everything that it takes. Equations with effects, and equations that hold open
-programs, keep program order: each has a row below the one before. Others rise as far as they can,
-so that what is independent stands side by side, up to a width. A box that takes nothing stands just
-above its first use.
+A box is below its operands. Equations with effects or open subjaxprs keep program order: each is in
+a row below the previous one. Others are in the highest possible row, so that independent equations
+are side by side, up to a width. A box without operands is just above its first use.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from typing import Final
 from effax.show.model import Box
 
 WIDE: Final = 1000.0
-"""A row that is as wide as this is full."""
+"""The width at which a row is full."""
 
 
 def rows(boxes: Sequence[Box], widths: Sequence[float]) -> list[list[int]]:
-    """The boxes of each row, by position, in time linear in the number of boxes and operands."""
+    """Return the boxes of each row, by position, in time linear in boxes and operands."""
     placer = _Rows(boxes, widths)
     for i in range(len(boxes)):
         placer.take(i)
@@ -27,7 +26,7 @@ def rows(boxes: Sequence[Box], widths: Sequence[float]) -> list[list[int]]:
 
 
 class _Rows:
-    """The rows so far; ``skip`` leads from a full row towards the next one that is not."""
+    """The rows so far; ``skip`` is a union-find from full rows to the next row with room."""
 
     def __init__(self, boxes: Sequence[Box], widths: Sequence[float]) -> None:
         self.boxes = boxes
@@ -42,7 +41,7 @@ class _Rows:
         self.ordered = -1
 
     def take(self, i: int) -> None:
-        """Place the box, or keep it until it is known where it is used."""
+        """Place the box, or defer it until its first use."""
         box = self.boxes[i]
         if box.kind == "out":
             self.results.append(i)
@@ -64,7 +63,7 @@ class _Rows:
             self.put(i, start)
 
     def above(self, box: Box) -> int:
-        """The first row that the box may have, after what it takes is placed."""
+        """Return the first possible row of the box, after its operands are placed."""
         start = max([self.first, *[self.made.get(v, -1) + 1 for v in box.ins]])
         for v in box.ins:
             if v in self.late:
@@ -93,7 +92,7 @@ class _Rows:
         self.used.append(0.0)
 
     def open_row(self, row: int) -> int:
-        """The end of the chain of full rows, which gets shorter for the next one who asks."""
+        """Return the next row with room, and compress the path to it."""
         chain = []
         while self.skip[row] != row:
             chain.append(row)
@@ -105,7 +104,7 @@ class _Rows:
         return row
 
     def finish(self) -> None:
-        """What nobody takes comes before the results, and these last."""
+        """Place unused boxes, then the results in the last row."""
         for i in dict.fromkeys(self.late.values()):
             self.put(i, self.first)
         self.late.clear()

@@ -1,8 +1,8 @@
-"""From boxes to coordinates: rows, places in them, wires, rails, in time linear in the program.
+"""Compute the coordinates of boxes, wires and rails, in time linear in the program.
 
-An array that is used a few rows below its equation is drawn as a wire, past the boxes between; one
-that is used further down is named at its use instead, as nets are in a circuit diagram. So the
-number of lines stays in proportion to the program, however long arrays live.
+An array that is used a few rows below its equation is drawn as a wire; one that is used further
+down is named at its use instead, as nets in a circuit diagram. The number of lines is therefore
+linear in the program, for any lifetimes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from effax.show.placement import THROUGH, Item, connect, spread
 Point = tuple[float, float]
 
 LINE: Final = 22.0
-"""The height of a box with one line, and of the head of a box that holds programs."""
+"""The height of a box with one line, and of the head of a box with subjaxprs."""
 DETAIL: Final = 13.0
 LABEL: Final = 15.0
 """The height of the labels under a box."""
@@ -32,16 +32,16 @@ RAIL: Final = 34.0
 HEAD: Final = 18.0
 """The height of the name of a rail that is an input."""
 NAME: Final = 12.0
-"""How far right of its rail a reference's name begins."""
+"""The distance of a reference's name from its rail."""
 PORT: Final = 14.0
 NEAR: Final = 10
-"""An array that is used more rows below than this is named there, and no wire leads to it."""
+"""The maximal number of rows of a wire; uses further down are named instead."""
 CROWD: Final = 16
-"""How many arrays pass through a row at most."""
+"""The maximal number of wires through a row."""
 
 
 class Port(NamedTuple):
-    """Where an array enters or leaves a box: ``name`` is what is written there."""
+    """The place at which an array enters or leaves a box, with its label ``name``."""
 
     x: float
     var: int
@@ -49,7 +49,7 @@ class Port(NamedTuple):
 
 
 class PlacedFrame(NamedTuple):
-    """A program inside of a box, at a place relative to the box."""
+    """A subjaxpr inside a box, at a place relative to the box."""
 
     caption: str
     x: float
@@ -60,8 +60,7 @@ class PlacedFrame(NamedTuple):
 class PlacedBox(NamedTuple):
     """A box with its left upper corner. ``outs`` are labelled, ``ins`` only where no wire ends.
 
-    ``taps`` have the x of their rails. ``folds`` is how far down the row reaches when the box is
-    folded.
+    ``taps`` have the x of their rails. ``folds`` is the bottom of the row when the box is folded.
     """
 
     box: Box
@@ -77,7 +76,7 @@ class PlacedBox(NamedTuple):
 
 
 class Wire(NamedTuple):
-    """The lines of one array: straight ones, and ones that go from row to row."""
+    """The lines of one array: straight within rows, bent between them."""
 
     var: int
     straight: tuple[tuple[Point, Point], ...]
@@ -104,7 +103,7 @@ class Placed(NamedTuple):
 
 
 class Size(NamedTuple):
-    """What a box takes: ``right`` is how far its labels reach beyond its middle."""
+    """The size of a box; ``right`` is the extent of its labels from its middle."""
 
     width: float
     height: float
@@ -114,12 +113,12 @@ class Size(NamedTuple):
 
 
 def place(program: Program) -> Placed:
-    """Coordinates for everything in the program and in the programs that it holds."""
+    """Return the coordinates of a program and its subjaxprs."""
     return _Layout(program).run()
 
 
 def measure(box: Box) -> Size:
-    """The size of a box, its ports relative to its middle."""
+    """Return the size of a box, its ports relative to its middle."""
     frames, inner_width, inner_height = _frames(box.frames)
     toggle = 16.0 if box.frames else 0.0
     detail = len(box.detail) * SMALL
@@ -149,7 +148,7 @@ def _out_ports(labels: Sequence[float], width: float) -> tuple[float, ...]:
 
 
 def _frames(frames: Sequence[Frame]) -> tuple[tuple[PlacedFrame, ...], float, float]:
-    """The programs of a box side by side; their width and height together."""
+    """Return the subjaxprs of a box side by side, and their total width and height."""
     x, height = PAD, 0.0
     made: list[PlacedFrame] = []
     for frame in frames:
@@ -213,7 +212,7 @@ class _Layout:
             self.items.append(made)
 
     def connect_outs(self, i: int, box: Box) -> None:
-        """Connect the box to what it takes: through the rows between, or by name."""
+        """Connect the box to its operands, by wires or by names."""
         n = len(box.ins)
         for k, v in enumerate(box.ins):
             source, port = self.ports.get(v, (i, 0))
@@ -229,7 +228,7 @@ class _Layout:
     def route(
         self, v: int, start: tuple[int, int], first: int, last: int, end: tuple[Item, float]
     ) -> None:
-        """A wire down to a box: it shares the way with the wires of the same array."""
+        """Route a wire down to a box, along existing wires of the same array."""
         links = self.links.setdefault(v, [])
         passing = self.passing.setdefault(v, [])
         for row in range(first + len(passing) + 1, last):
@@ -253,13 +252,13 @@ class _Layout:
             above, there = passing[-1][1], 0.0
         else:
             above, there = self.of_box[start[0]], self.sizes[start[0]].outs[start[1]]
-        # Nearly to the middle of the box: the ports give the order of what is above, and a long
-        # chain through first ports does not lean.
+        # Close to the middle of the box: the small offset orders the boxes above by port, without
+        # a drift of long chains through first ports.
         connect(above, there, end[0], 0.05 * end[1])
         links.append((above, there, end[0], end[1], end[2]))
 
     def set_heights(self) -> float:
-        """The upper and lower edge of each row; gives the lower end of the program."""
+        """Set the edges of each row, and return the lower end of the program."""
         y = sum(rail.given for rail in self.program.rails) * HEAD
         steep = [0.0] * len(self.rows)
         for links in self.links.values():
@@ -284,14 +283,14 @@ class _Layout:
         return max(heights)
 
     def rail_places(self, width: float) -> dict[Key, float]:
-        """The x of each rail; one that starts after another has ended may take its place."""
+        """Return the x of each rail; columns of rails that have ended are reused."""
         starts: dict[Key, int] = {}
         ends: dict[Key, int] = {}
         for i, box in enumerate(self.boxes):
             for tap in box.taps:
                 starts.setdefault(tap.rail, i)
                 ends[tap.rail] = i
-        lanes = 0
+        n_columns = 0
         free: list[int] = []
         busy: list[tuple[int, int]] = []
         places: dict[Key, float] = {}
@@ -300,12 +299,12 @@ class _Layout:
             while busy and busy[0][0] < start:
                 heappush(free, heappop(busy)[1])
             if not free:
-                heappush(free, lanes)
-                lanes += 1
-            lane = heappop(free)
+                heappush(free, n_columns)
+                n_columns += 1
+            column = heappop(free)
             stays = rail.given and not rail.ends
-            heappush(busy, (len(self.boxes) if stays else ends[rail.key], lane))
-            places[rail.key] = width + 10 + (lane + 0.5) * RAIL
+            heappush(busy, (len(self.boxes) if stays else ends[rail.key], column))
+            places[rail.key] = width + 10 + (column + 0.5) * RAIL
         return places
 
     def placed(self, i: int, places: dict[Key, float]) -> PlacedBox:

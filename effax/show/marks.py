@@ -18,18 +18,18 @@ _FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U001
 
 
 def text(value: str) -> str:
-    """A string as text or as an attribute's value, whatever is in it."""
+    """Return a string as text or as an attribute's value, whatever is in it."""
     return escape(_FORBIDDEN.sub("\ufffd", value), quote=True)
 
 
 def number(value: float) -> str:
-    """A coordinate with at most one decimal."""
+    """Return a coordinate with at most one decimal."""
     shown = f"{value:.1f}"
     return shown.removesuffix(".0")
 
 
 def element(name: str, body: str = "", /, **attributes: float | str | None) -> str:
-    """An element. ``body`` is XML already; ``_`` in names becomes ``-``; None is left out."""
+    """Return an element. ``body`` is XML; ``_`` in names becomes ``-``; None is omitted."""
     parts = [name]
     for key, value in attributes.items():
         if value is not None:
@@ -40,30 +40,30 @@ def element(name: str, body: str = "", /, **attributes: float | str | None) -> s
 
 
 def group(children: Iterable[str], /, **attributes: float | str | None) -> str:
-    """A group of elements, one a line."""
+    """Return a group of elements, one a line."""
     return element("g", "\n".join(children), **attributes)
 
 
 def label(
     x: float, y: float, shown: str, class_: str, anchor: str | None = None, **more: str | None
 ) -> str:
-    """A line of text at a position."""
+    """Return a line of text at a position."""
     return element("text", text(shown), x=x, y=y, class_=class_, text_anchor=anchor, **more)
 
 
 def path(points: Iterable[str], /, **attributes: float | str | None) -> str:
-    """A path of segments, each made by :func:`line` or :func:`curve`."""
+    """Return a path of segments, each made by :func:`line` or :func:`curve`."""
     return element("path", d=" ".join(points), **attributes)
 
 
 def line(*points: tuple[float, float]) -> str:
-    """A segment of straight lines through the points."""
+    """Return a segment of straight lines through the points."""
     first, *rest = points
     return f"M{_pair(first)}" + "".join(f"L{_pair(p)}" for p in rest)
 
 
 def curve(start: tuple[float, float], end: tuple[float, float]) -> str:
-    """A segment that leaves and arrives vertically."""
+    """Return a segment that leaves and arrives vertically."""
     middle = (start[1] + end[1]) / 2
     controls = " ".join(map(_pair, [(start[0], middle), (end[0], middle), end]))
     return f"M{_pair(start)}C{controls}"

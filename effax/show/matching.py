@@ -1,8 +1,8 @@
-"""What two programs have in common: which equations are gone, and which are new.
+"""Match the equations of two programs, to find removed and new ones.
 
-Equations are matched first by what they compute: by primitive, and by what their operands compute,
-down to the inputs. What is left is matched by primitive and types, in order, so that one changed
-equation does not mark all that come after it. Both are linear in the programs.
+Equations are matched first by value number: primitive, and value numbers of operands, down to the
+inputs. The rest are matched by primitive and types, in order, so that one changed equation does not
+mark all that depend on it. Both are linear in the programs.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 
 
 class Comparison(NamedTuple):
-    """Positions of equations, with what is said of them: ``gone`` before, ``new`` after."""
+    """Marks by position of the equation: ``gone`` before, ``new`` after."""
 
     before: Mapping[int, str]
     after: Mapping[int, str]
 
 
 def compare_programs(before: Jaxpr, after: Jaxpr) -> Comparison:
-    """Match the equations of two programs; an equation that holds programs is one equation."""
+    """Match the equations of two programs; an equation with subjaxprs is one equation."""
     numbers: dict[Hashable, int] = {}
     olds, news = _meanings(before, numbers), _meanings(after, numbers)
     left, right = _unmatched(olds, news)
@@ -33,9 +33,9 @@ def compare_programs(before: Jaxpr, after: Jaxpr) -> Comparison:
 
 
 def _meanings(jaxpr: Jaxpr, numbers: dict[Hashable, int]) -> dict[int, int]:
-    """A number for what each equation computes; equal ones have equal numbers.
+    """Return the value number of each equation; equal computations have equal numbers.
 
-    What is done to a reference counts what was done to it before.
+    An access to a reference depends on the earlier accesses.
     """
 
     def numbered(key: Hashable) -> int:
@@ -66,7 +66,7 @@ def _kind(eqn: Eqn) -> Hashable:
 def _unmatched(
     first: Mapping[int, Hashable], second: Mapping[int, Hashable]
 ) -> tuple[list[int], list[int]]:
-    """The positions on each side that find no partner with an equal value on the other."""
+    """Return the positions on each side without a partner of equal value on the other."""
     waiting: defaultdict[Hashable, deque[int]] = defaultdict(deque)
     for i, key in first.items():
         waiting[key].append(i)
@@ -79,9 +79,9 @@ def _unmatched(
     return sorted([i for places in waiting.values() for i in places]), extra
 
 
-def changes_told(before: Jaxpr, after: Jaxpr) -> str:
-    """How many equations of each primitive there are more or less: ``mul +2, sin −1``."""
+def changed_counts(before: Jaxpr, after: Jaxpr) -> str:
+    """Return the difference of the counts of each primitive: ``mul +2, sin −1``."""
     counts = Counter(eqn.prim.name for eqn in after.eqns)
     counts.subtract(Counter(eqn.prim.name for eqn in before.eqns))
-    told = [f"{name} {'+' if n > 0 else '−'}{abs(n)}" for name, n in sorted(counts.items()) if n]
-    return ", ".join(told) or "the same primitives"
+    parts = [f"{name} {'+' if n > 0 else '−'}{abs(n)}" for name, n in sorted(counts.items()) if n]
+    return ", ".join(parts) or "the same primitives"

@@ -1,9 +1,8 @@
-"""How much memory is live while a program runs, and when each reference is touched.
+"""Compute the live memory of a program at each equation, and the accesses to each reference.
 
-The measure is the program's own: an argument is live throughout, a value from its equation to its
-last use, a reference until it is consumed or used for the last time; an equation's operands and
-results are live together. XLA fuses equations and reuses memory, so that what it needs is less:
-`jit(f).lower(...).compile().memory_analysis()` tells that.
+An argument is live throughout, a value from its equation to its last use, a reference until it is
+consumed or used last; an equation's operands and results are live together. XLA fuses equations and
+reuses memory, so it needs less: see `jit(f).lower(...).compile().memory_analysis()`.
 """
 
 from __future__ import annotations
@@ -23,22 +22,22 @@ from effax.show.model import Key, bound, box_text, called, captions, taps
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """What an equation does to one reference: its lane, and words such as ``read``."""
+    """An access of an equation to a reference: the track, and words such as ``read``."""
 
-    lane: int
+    track: int
     words: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduledEqn:
-    """One equation, at its place in the order of the program.
+    """One equation, in program order.
 
     Attributes:
-        text: the primitive, and what its box shows.
+        text: the text of its box.
         full: the equation.
-        live: the bytes that are live while it runs, with what it holds where that is not opened.
-        touches: what it does to references.
-        source: where it came from.
+        live: the bytes that are live while it runs, including subjaxprs that are not opened.
+        touches: its accesses to references.
+        source: its source location.
     """
 
     text: str
@@ -50,7 +49,7 @@ class ScheduledEqn:
 
 @dataclass(frozen=True, slots=True)
 class ProgramSpan:
-    """A program that an equation holds: its steps are those from ``start`` up to ``stop``."""
+    """A subjaxpr: its steps are those from ``start`` up to ``stop``."""
 
     label: str
     start: int
@@ -59,8 +58,8 @@ class ProgramSpan:
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
-    """A reference, and the first and the last step of its life; or what is done to the host."""
+class Track:
+    """A reference with the first and last step of its lifetime; or a kind of side effect."""
 
     label: str
     bytes: int
@@ -73,18 +72,18 @@ class Profile:
     """A program in time.
 
     Attributes:
-        steps: the equations in order, those of held programs after the one that holds them.
-        spans: the held programs.
-        lanes: the references, and the channels of the host.
+        steps: the equations in order, those of subjaxprs after their equation.
+        spans: the subjaxprs.
+        tracks: the references, and the kinds of side effects.
         arguments: the bytes of the arguments, which are live throughout.
-        peak: the greatest number of bytes that are live.
-        at: the step where that is; -1 in a program without equations.
-        largest: what is live then, the largest first: (name, bytes).
+        peak: the maximal number of live bytes.
+        at: the step of the peak; -1 in a program without equations.
+        largest: the values that are live then, the largest first: (name, bytes).
     """
 
     steps: tuple[ScheduledEqn, ...]
     spans: tuple[ProgramSpan, ...]
-    lanes: tuple[Lane, ...]
+    tracks: tuple[Track, ...]
     arguments: int
     peak: int
     at: int
@@ -92,7 +91,7 @@ class Profile:
 
 
 def profile(jaxpr: Jaxpr) -> Profile:
-    """What is live at each equation of ``jaxpr``; a program that is held twice is opened once."""
+    """Return the live memory at each equation; a repeated subjaxpr is opened once."""
     walk = _Walk(-1)
     arguments = walk.whole(jaxpr)
     at = max(range(len(walk.steps)), key=lambda i: walk.steps[i].live, default=-1)
@@ -100,22 +99,22 @@ def profile(jaxpr: Jaxpr) -> Profile:
     again = _Walk(at)
     again.whole(jaxpr)
     found = sorted(again.caught, key=lambda item: -item[1])
-    lanes = [
-        Lane(*lane) for lane in zip(walk.names, walk.sizes, walk.first, walk.last, strict=True)
+    tracks = [
+        Track(*track) for track in zip(walk.names, walk.sizes, walk.first, walk.last, strict=True)
     ]
     return Profile(
-        tuple(walk.steps), tuple(walk.spans), tuple(lanes), arguments, peak, at, tuple(found)
+        tuple(walk.steps), tuple(walk.spans), tuple(tracks), arguments, peak, at, tuple(found)
     )
 
 
 def bytes_of(type_: Type) -> int:
-    """The bytes of an array, or of what a reference refers to."""
+    """Return the bytes of an array, or of the contents of a reference."""
     array = type_.inner if isinstance(type_, RefType) else type_
     return array.size * array.dtype.itemsize
 
 
 def shown_bytes(count: int) -> str:
-    """``512 B``, ``1.5 kB``, ``3.2 MB``: in powers of 1000."""
+    """Return a size in powers of 1000: ``512 B``, ``1.5 kB``, ``3.2 MB``."""
     value, unit = float(count), 0
     while value >= 999.5 and unit < len(UNITS) - 1:
         value, unit = value / 1000, unit + 1
@@ -126,7 +125,7 @@ UNITS: Final = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
 class _Walk:
-    """One walk in program order. ``target`` is the step at which to catch what is live."""
+    """One walk in program order. ``target`` is the step at which live values are recorded."""
 
     def __init__(self, target: int) -> None:
         self.target = target
@@ -137,33 +136,33 @@ class _Walk:
         self.first: list[int] = []
         self.last: list[int] = []
         self.opened: dict[tuple[Jaxpr, tuple[Var, ...]], int] = {}
-        # By the run of a program and the variable: what is live, and its bytes.
+        # Live values by run of a program and variable: name and bytes.
         self.alive: dict[tuple[int, int], tuple[str, int]] = {}
         self.caught: list[tuple[str, int]] = []
         self.runs = 0
         self.channels: dict[str, int] = {}
 
     def whole(self, jaxpr: Jaxpr) -> int:
-        """Walk the outermost program; gives the bytes of its arguments."""
+        """Walk the outermost program, and return the bytes of its arguments."""
         self.alive = {(0, v.id): (bound(v), bytes_of(v.type)) for v in jaxpr.binders}
         arguments = sum([size for _, size in self.alive.values()])
-        lanes: dict[Key, int] = {}
+        tracks: dict[Key, int] = {}
         for i, v in enumerate(jaxpr.binders):
             if isinstance(v.type, RefType):
-                lanes[v.id] = self.lane(called(jaxpr, i), bytes_of(v.type), 0)
-        given = list(lanes.values())
-        self.walk(jaxpr, arguments, (), lanes, "", 0)
-        for lane in given:
-            self.last[lane] = max(len(self.steps) - 1, 0)
+                tracks[v.id] = self.track(called(jaxpr, i), bytes_of(v.type), 0)
+        given = list(tracks.values())
+        self.walk(jaxpr, arguments, (), tracks, "", 0)
+        for track in given:
+            self.last[track] = max(len(self.steps) - 1, 0)
         return arguments
 
     def host(self, channel: str, here: int) -> int:
-        """The lane of what is done to the host: one for all programs."""
+        """Return the track of a kind of side effect: one for all programs."""
         if channel not in self.channels:
-            self.channels[channel] = self.lane(channel, 0, here)
+            self.channels[channel] = self.track(channel, 0, here)
         return self.channels[channel]
 
-    def lane(self, name: str, size: int, first: int) -> int:
+    def track(self, name: str, size: int, first: int) -> int:
         self.names.append(name)
         self.sizes.append(size)
         self.first.append(first)
@@ -176,62 +175,62 @@ class _Walk:
         jaxpr: Jaxpr,
         live: int,
         copies: Sequence[Var],
-        lanes: dict[Key, int],
+        tracks: dict[Key, int],
         prefix: str,
         level: int,
     ) -> int:
-        """Walk a program of which the binders ``copies`` are no values of its caller.
+        """Walk a program, and return its peak.
 
-        Gives the peak; ``live`` counts the copies already.
+        Binders in ``copies`` are not values of the caller; ``live`` includes them.
         """
-        run, held = self.runs, {v.id: v for v in copies}
+        run, own = self.runs, {v.id: v for v in copies}
         self.runs += 1
         for v in copies:
             self.alive[run, v.id] = (prefix + bound(v), bytes_of(v.type))
-        dying = _last_uses(jaxpr, held)
+        dying = _last_uses(jaxpr, own)
         peak = live
         for k, eqn in enumerate(jaxpr.eqns):
             for v in eqn.outs:
-                held[v.id] = v
+                own[v.id] = v
                 name, size = prefix + bound(v), bytes_of(v.type)
                 self.alive[run, v.id] = (name, size)
                 live += size
                 if isinstance(v.type, RefType):
-                    lanes[v.id] = self.lane(name, size, len(self.steps))
+                    tracks[v.id] = self.track(name, size, len(self.steps))
             here = len(self.steps)
-            self.steps.append(self.step(eqn, live, lanes, here))
+            self.steps.append(self.step(eqn, live, tracks, here))
             if here == self.target:
                 self.caught = list(self.alive.values())
-            inside = self.regions(eqn, live, lanes, level)
+            inside = self.regions(eqn, live, tracks, level)
             if len(self.steps) == here + 1 and inside > live:
                 self.steps[here] = replace(self.steps[here], live=inside)
                 if here == self.target:
                     self.caught.append((f"inside of {box_text(eqn)[0]}", inside - live))
             peak = max(peak, live, inside)
             for i in dying.get(k, ()):
-                v = held.pop(i)
+                v = own.pop(i)
                 live -= bytes_of(v.type)
                 del self.alive[run, i]
-        for i in held:
+        for i in own:
             self.alive.pop((run, i), None)
         return peak
 
-    def step(self, eqn: Eqn, live: int, lanes: Mapping[Key, int], here: int) -> ScheduledEqn:
+    def step(self, eqn: Eqn, live: int, tracks: Mapping[Key, int], here: int) -> ScheduledEqn:
         touches = []
         for tap in taps(eqn):
-            lane = lanes.get(tap.rail) if isinstance(tap.rail, int) else self.host(tap.rail, here)
-            if lane is not None:
-                touches.append(Touch(lane, tap.words))
+            track = tracks.get(tap.rail) if isinstance(tap.rail, int) else self.host(tap.rail, here)
+            if track is not None:
+                touches.append(Touch(track, tap.words))
         for touch in touches:
-            self.last[touch.lane] = here
+            self.last[touch.track] = here
         return ScheduledEqn(box_text(eqn)[0], eqn_str(eqn), live, tuple(touches), eqn.source)
 
-    def regions(self, eqn: Eqn, live: int, lanes: Mapping[Key, int], level: int) -> int:
-        """Walk the programs that an equation holds; gives the peak."""
+    def regions(self, eqn: Eqn, live: int, tracks: Mapping[Key, int], level: int) -> int:
+        """Walk the subjaxprs of an equation, and return the peak."""
         regions = eqn.prim.regions()
         peak = live
         for region, caption in zip(regions, captions(eqn, regions), strict=True):
-            # What is bound to a part of an argument, as the element of a scan, is a copy of it.
+            # A binder of another shape than its operand, such as an element of a scan, is a copy.
             binders = zip(region.jaxpr.binders, region.args, strict=True)
             copies = [
                 v
@@ -243,7 +242,7 @@ class _Walk:
             if key not in self.opened:
                 name = box_text(eqn)[0] + (f" {caption}" if caption else "")
                 start = len(self.steps)
-                inner = self.inner_lanes(eqn, region, lanes)
+                inner = self.inner_tracks(eqn, region, tracks)
                 inside = f"{eqn.prim.name}/"
                 top = self.walk(region.jaxpr, live + more, copies, inner, inside, level + 1)
                 self.opened[key] = top - live
@@ -252,19 +251,19 @@ class _Walk:
             peak = max(peak, live + self.opened[key])
         return peak
 
-    def inner_lanes(self, eqn: Eqn, region: Region, lanes: Mapping[Key, int]) -> dict[Key, int]:
+    def inner_tracks(self, eqn: Eqn, region: Region, tracks: Mapping[Key, int]) -> dict[Key, int]:
         inner: dict[Key, int] = {}
         for v, at in zip(region.jaxpr.binders, region.args, strict=True):
             a = eqn.ins[at]
-            if isinstance(a, Var) and a.id in lanes:
-                inner[v.id] = lanes[a.id]
+            if isinstance(a, Var) and a.id in tracks:
+                inner[v.id] = tracks[a.id]
         return inner
 
 
 def _last_uses(jaxpr: Jaxpr, copies: Mapping[int, Var]) -> dict[int, list[int]]:
-    """By position of the equation, the numbers of what is used there for the last time.
+    """Return, by position of the equation, the ids of variables whose last use it is.
 
-    What is never used dies where it is made. Binders other than ``copies`` belong to the caller.
+    An unused variable dies at its equation. Binders other than ``copies`` belong to the caller.
     """
     last = dict.fromkeys(copies, 0)
     for k, eqn in enumerate(jaxpr.eqns):

@@ -1,7 +1,7 @@
-"""What a picture shows of a program: boxes, the arrays between them, and a rail a reference.
+"""The model of a picture of a program: boxes, arrays between them, and a rail for each reference.
 
-Everything that depends on the meaning of programs is decided here; :mod:`effax.show.layout` only
-knows boxes with inputs and outputs, and :mod:`effax.show.drawing` only knows coordinates.
+Only this module depends on the semantics of programs; :mod:`effax.show.layout` knows boxes with
+inputs and outputs, and :mod:`effax.show.drawing` coordinates.
 """
 
 from __future__ import annotations
@@ -36,35 +36,35 @@ from effax.ir.types import ArrayType, RefType
 from effax.show.marks import shortened
 
 Key = int | str
-"""What a rail stands for: the number of a reference's variable, or a channel of the host."""
+"""The key of a rail: the id of a reference's variable, or a kind of side effect."""
 
 HUES: Final = 8
-"""How many colours rails have; later rails use them again."""
+"""The number of colours of rails, which are reused in order."""
 
 HOST: Final = -1
-"""The colour of what is done to the host: none."""
+"""The colour of side effects: none."""
 
 DEPTH: Final = 8
-"""How many programs in programs are open by default."""
+"""The default depth to which subjaxprs are open."""
 
 DEEPEST: Final = 64
-"""How many are open at most: each is drawn inside of all those around it."""
+"""The maximal depth to which subjaxprs are open."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tap:
-    """What an equation does to one reference: words such as ``read``."""
+    """The accesses of an equation to one reference: words such as ``read``."""
 
     rail: Key
     words: tuple[str, ...]
 
 
 SIGNS: Final = {"read": "R", "write": "W", "accum": "+", "alloc": "new", "free": "end"}
-"""How a kind of effect on a reference is written on a rail; others by their word."""
+"""The sign of a kind of effect on a rail; other kinds have their word."""
 
 
 def sign_of(words: Sequence[str]) -> str:
-    """The words in the room of a badge: ``R``, ``RW``, ``+``, ``new``, ``end``."""
+    """Return the words as the text of a badge: ``R``, ``RW``, ``+``, ``new``, ``end``."""
     if "free" in words:
         return SIGNS["free"]
     return "".join([SIGNS.get(word, shortened(word, 6)) for word in words])
@@ -75,11 +75,11 @@ class Rail:
     """A reference inside one program.
 
     Attributes:
-        key: its variable's number there.
+        key: the id of its variable there.
         label: its name and type.
-        hue: its colour, the same in every program that it is passed to.
+        hue: its colour, the same in every subjaxpr that it is passed to.
         given: whether it is an input.
-        ends: whether it is consumed, so that its rail does not reach the end of the program.
+        ends: whether it is consumed, so that its rail ends before the program.
     """
 
     key: Key
@@ -91,7 +91,7 @@ class Rail:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A program that an equation holds, drawn inside of it."""
+    """A subjaxpr, drawn inside its equation."""
 
     caption: str
     program: Program
@@ -103,17 +103,17 @@ class Box:
 
     Attributes:
         kind: ``in``, ``eqn`` or ``out``.
-        text: what stands in the box.
+        text: the text in the box.
         detail: a second, smaller line; may be empty.
-        tone: ``plain``, ``shape`` (moves data only), ``product``, ``call``.
-        ins: the numbers of the arrays that it takes, in order.
-        outs: the arrays that it gives.
-        unused: the numbers among ``outs`` that nobody takes.
-        taps: what it does to references.
-        frames: the programs in it that are drawn open.
-        full: the whole equation as text.
-        source: where it came from.
-        fresh: what a comparison says: ``""``, ``gone`` or ``new``.
+        tone: ``plain``, ``shape`` (rearranges data only), ``product``, ``call``.
+        ins: the ids of its array operands, in order.
+        outs: its array results.
+        unused: the ids of ``outs`` that are not used.
+        taps: its accesses to references.
+        frames: the open subjaxprs.
+        full: the equation as text.
+        source: its source location.
+        fresh: its mark in a comparison: ``""``, ``gone`` or ``new``.
     """
 
     kind: str
@@ -132,46 +132,46 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What is drawn of a jaxpr: boxes in program order, rails from left to right."""
+    """The model of a jaxpr: boxes in program order, rails from left to right."""
 
     boxes: tuple[Box, ...]
     rails: tuple[Rail, ...]
 
 
 Fresh = Mapping[int, str]
-"""By position of the equation, what a comparison says of it."""
+"""Marks of a comparison, by position of the equation."""
 
 
 def model(jaxpr: Jaxpr, depth: int = DEPTH, fresh: Fresh | None = None) -> Program:
-    """What is drawn of ``jaxpr``: each program that it holds is open once, where it comes first."""
+    """Return the model of ``jaxpr``; each subjaxpr is open once, at its first occurrence."""
     depth = min(depth, DEEPEST)
     return _Modeller(count()).program(jaxpr, {}, depth, fresh or {}, outermost=True)
 
 
 def bound(v: Var) -> str:
-    """A variable with its type: ``c:f32[3]``."""
+    """Return a variable with its type: ``c:f32[3]``."""
     return f"{VAR_NAMES[v.id]}:{v.type}"
 
 
 def called(jaxpr: Jaxpr, i: int) -> str:
-    """A binder as :func:`bound` shows it, after what the user calls it: ``w · a:f32[3]``."""
+    """Return the user's name of a binder, and the binder with its type: ``w · a:f32[3]``."""
     name, shown = _name(jaxpr, i), bound(jaxpr.binders[i])
     return f"{name} · {shown}" if name else shown
 
 
 def _name(jaxpr: Jaxpr, i: int) -> str:
-    """What the user calls a binder, or nothing where it is described instead of called."""
+    """Return the user's name of a binder; empty if it has a description instead."""
     name = jaxpr.names[i] if i < len(jaxpr.names) else ""
     return "" if name.startswith("a ") else shortened(name, 30)
 
 
 def counted(n: int, what: str) -> str:
-    """``1 equation``, ``2 equations``."""
+    """Return ``1 equation``, ``2 equations``."""
     return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 class _Modeller:
-    """One run: the colours given so far, and the programs that are open somewhere."""
+    """The state of one run: colours in use, and subjaxprs that are open."""
 
     def __init__(self, hues: Iterator[int]) -> None:
         self.hues = hues
@@ -187,9 +187,10 @@ class _Modeller:
         feeding: frozenset[int] = frozenset(),
         outermost: bool = False,
     ) -> Program:
-        """``given`` has the colours of binders that are references, by position.
+        """Return the model of a program.
 
-        ``fed`` are the binders that get results of the run before, ``feeding`` those results.
+        ``given`` has the colours of binders that are references, by position. ``fed`` are the
+        binders that are carries, ``feeding`` the results that are.
         """
         uses = Counter(a.id for e in jaxpr.eqns for a in e.ins if isinstance(a, Var))
         uses.update(a.id for a in jaxpr.outs if isinstance(a, Var))
@@ -215,7 +216,7 @@ class _Modeller:
     def rails(
         self, jaxpr: Jaxpr, given: Mapping[int, int]
     ) -> tuple[tuple[Rail, ...], dict[Key, int]]:
-        """The rails of a program in order of appearance, and their colours."""
+        """Return the rails of a program in order of appearance, and their colours."""
         ended: set[int] = set()
         channels: dict[str, None] = {}
         for eqn in jaxpr.eqns:
@@ -264,7 +265,7 @@ class _Modeller:
     def frames(
         self, eqn: Eqn, hues: Mapping[Key, int], depth: int
     ) -> tuple[tuple[Frame, ...], str]:
-        """The programs to draw inside, or what to say of those that are not drawn."""
+        """Return the subjaxprs to draw inside, or a note on those that are not drawn."""
         regions = eqn.prim.regions()
         if not regions:
             return (), ""
@@ -289,7 +290,7 @@ class _Modeller:
 
 
 def _is_short(jaxpr: Jaxpr) -> bool:
-    """Whether the program may be drawn again: one that holds others could grow without end."""
+    """Return whether a program may be drawn again; with subjaxprs, pictures could explode."""
     return len(jaxpr.eqns) <= 4 and not any(eqn.prim.subjaxprs() for eqn in jaxpr.eqns)
 
 
@@ -305,18 +306,18 @@ def _binder_text(jaxpr: Jaxpr, i: int) -> str:
 
 def _result(atom: Atom, i: int, n: int, is_carried: bool) -> Box:
     shown = "result" if n == 1 else f"result {i}"
-    told = lit_text(atom) if isinstance(atom, Lit) else VAR_NAMES[atom.id]
+    value = lit_text(atom) if isinstance(atom, Lit) else VAR_NAMES[atom.id]
     return Box(
         "out",
         f"{shown} ↻" if is_carried else shown,
-        told if isinstance(atom, Lit) else "",
+        value if isinstance(atom, Lit) else "",
         ins=() if isinstance(atom, Lit) else (atom.id,),
-        full=f"{shown}: {told}",
+        full=f"{shown}: {value}",
     )
 
 
 def taps(eqn: Eqn) -> tuple[Tap, ...]:
-    """What the equation does to each reference, and to each channel of the host."""
+    """Return the accesses of an equation to references, and its side effects."""
     words: dict[Key, list[str]] = {}
     row: Row[ArgIndex] = eqn.effects
     for effect in row:
@@ -327,31 +328,31 @@ def taps(eqn: Eqn) -> tuple[Tap, ...]:
         else:
             key = _ref(eqn, effect.ref).id
         words.setdefault(key, []).append(effect.word)
-    return tuple([Tap(key, tuple(told)) for key, told in words.items()])
+    return tuple([Tap(key, tuple(found)) for key, found in words.items()])
 
 
 def box_text(eqn: Eqn) -> tuple[str, str]:
-    """What stands in an equation's box, and the smaller line under it."""
+    """Return the text of an equation's box, and the smaller line under it."""
     prim = eqn.prim
     if isinstance(prim, Get | Swap | AddUpdate):
         return shortened(_reference_text(eqn, prim), 34), ""
     name = prim.name
-    told = _parameters(prim)
+    parameters = _parameters(prim)
     title = getattr(prim, LABEL, None)
     if prim.regions() and isinstance(title, str):
         name = f"{name} {title}"
     operands = ["·" if isinstance(a, Var) else repr(a.value) for a in eqn.ins]
     if any(isinstance(a, Lit) for a in eqn.ins) and not prim.subjaxprs():
         name = " ".join([name, *operands])
-    return shortened(name, 34), shortened(" ".join(told), 34)
+    return shortened(name, 34), shortened(" ".join(parameters), 34)
 
 
 def _parameters(prim: Primitive) -> list[str]:
-    """The parameters that neither types nor drawn programs show."""
+    """Return the parameters that neither types nor subjaxprs show."""
     if isinstance(prim, DotGeneral):
         (left, right), (batch, _) = prim.dimension_numbers
-        told = [f"contracts {_axes(left)}·{_axes(right)}"]
-        return [*told, f"batch {_axes(batch)}"] if batch else told
+        parts = [f"contracts {_axes(left)}·{_axes(right)}"]
+        return [*parts, f"batch {_axes(batch)}"] if batch else parts
     defaults = {f.name: f.default for f in fields_of(prim)}
     holds = bool(prim.subjaxprs())
     return [
@@ -370,7 +371,7 @@ SHORT: Final = {"broadcast_dimensions": "dims", "dimension_numbers": "dims", "pe
 """Shorter names of parameters, for boxes only."""
 
 IN_TYPES: Final = frozenset({"shape", "new_sizes", "new_dtype", "weak"})
-"""Parameters that the type of the result tells."""
+"""Parameters that the type of the result shows."""
 
 
 def _axes(axes: Sequence[int]) -> str:
@@ -378,7 +379,7 @@ def _axes(axes: Sequence[int]) -> str:
 
 
 def _is_program(value: object) -> bool:
-    """Whether a parameter is a program, or several: these are drawn."""
+    """Return whether a parameter is a subjaxpr, or several, which are drawn."""
     if isinstance(value, tuple) and value:
         return all(isinstance(v, Jaxpr) for v in value)
     return isinstance(value, Jaxpr)
@@ -409,7 +410,7 @@ def _tone(eqn: Eqn) -> str:
 
 
 def captions(eqn: Eqn, regions: Sequence[Region]) -> list[str]:
-    """What each region is called: by its field, or by what chooses it; a lone one has no name."""
+    """Return the caption of each region: its field or branch; empty for a single region."""
     prim, selector = eqn.prim, eqn.prim.selector()
     if len(regions) == 1:
         return [""]
@@ -420,6 +421,6 @@ def captions(eqn: Eqn, regions: Sequence[Region]) -> list[str]:
         if isinstance(value, Jaxpr):
             names.setdefault(id(value), field)
         elif isinstance(value, tuple):
-            for i, held in enumerate(value):
-                names.setdefault(id(held), f"{field}[{i}]")
+            for i, item in enumerate(value):
+                names.setdefault(id(item), f"{field}[{i}]")
     return [names.get(id(r.jaxpr), str(i)) for i, r in enumerate(regions)]

@@ -1,4 +1,4 @@
-"""HTML pages that stand alone: pictures, what is known about each equation, and the text."""
+"""Self-contained HTML pages: pictures, details of each equation, and the text."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from effax.show.memory import bytes_of, shown_bytes
 from effax.show.model import SIGNS, counted
 
 ReadLine = Callable[[str, int], str]
-"""Gives a line of a file, or nothing where there is none."""
+"""A function that returns a line of a file, or an empty string."""
 
 MEANINGS: Final = {
     "read": "the contents are read",
     "write": "contents are replaced",
-    "accum": "something is added",
-    "alloc": "the reference is made",
+    "accum": "a value is added",
+    "alloc": "the reference is allocated",
     "free": "the reference is consumed",
-    "io": "the world outside is touched",
+    "io": "input or output",
 }
 
 
 @cached(maxsize=None)
 def resource(name: str) -> str:
-    """A file of this package."""
+    """Return a file of this package."""
     from importlib.resources import files
 
     return files("effax.show").joinpath(name).read_text(encoding="utf-8")
 
 
 def page(title: str, about: str, body: str, script: str = "") -> str:
-    """A whole page; nothing is loaded from anywhere."""
+    """Return a page that loads no resources."""
     head = [
         '<meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width,initial-scale=1">',
@@ -70,28 +70,28 @@ TOOLS: Final = """<nav aria-label="View">
 
 
 def section(title: str, body: str) -> str:
-    """A part of a page below the picture."""
+    """Return a part of a page below the picture."""
     return f"<section>\n<h2>{text(title)}</h2>\n{body}\n</section>"
 
 
 def legend() -> str:
-    """What is seen beside the picture before anything is pointed at."""
+    """Return the legend, which is shown until an equation is selected."""
     signs = "".join(
         f"<dt>{SIGNS.get(word, word)}</dt><dd>{text(meaning)}</dd>"
         for word, meaning in MEANINGS.items()
     )
     return (
         "<h2>Reading the picture</h2>\n<p>Values flow down along the lines; each is labelled with "
-        "its name and type where it is made. A value that is used far below is named again there. "
-        "Each coloured line is a reference, touched in the order of the program:</p>\n"
-        f"<dl>{signs}<dt>↻</dt><dd>goes around in a loop</dd></dl>\n"
-        "<p>Point at an equation, or move to it with Tab, to see all of it. A click keeps it; a "
-        "click on the title of a box that holds a program folds it.</p>"
+        "its name and type at its equation. A value that is used far below is named again there. "
+        "Each coloured line is a reference, accessed in program order:</p>\n"
+        f"<dl>{signs}<dt>↻</dt><dd>carry of a loop</dd></dl>\n"
+        "<p>Point at an equation, or move to it with Tab, to see its details. A click selects it; "
+        "a click on the title of a box with a subjaxpr folds it.</p>"
     )
 
 
 def attributes_of(read: ReadLine = getline) -> Callable[[PlacedBox], dict[str, str]]:
-    """What a page knows about a box beyond the picture; ``read`` gives source lines."""
+    """Return a function to the attributes of a box for a page; ``read`` returns source lines."""
 
     def attributes(placed: PlacedBox) -> dict[str, str]:
         box = placed.box
@@ -116,17 +116,17 @@ def attributes_of(read: ReadLine = getline) -> Callable[[PlacedBox], dict[str, s
 
 
 def summary(jaxpr: Jaxpr) -> str:
-    """A program in a line: ``12 equations (30 in all); writes a; 2 references``."""
+    """Summarize a program: ``2 equations, 30 with those of subjaxprs. Effects: write a``."""
     inside = size(jaxpr)
-    told = counted(len(jaxpr.eqns), "equation")
+    counts = counted(len(jaxpr.eqns), "equation")
     if inside != len(jaxpr.eqns):
-        told += f", {inside} with those of the programs inside"
+        counts += f", {inside} with those of subjaxprs"
     effects = [effect_text(e, lambda i: VAR_NAMES[jaxpr.binders[i].id]) for e in jaxpr.effects]
-    return f"{told}. Effects: {', '.join(effects) or 'none'}."
+    return f"{counts}. Effects: {', '.join(effects) or 'none'}."
 
 
 def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """A table of text."""
+    """Return a table of text."""
     top = "".join(element("th", text(h), scope="col") for h in head)
     body = "".join(
         f"<tr>{''.join(element('td', text(cell) or '&#160;') for cell in cells)}</tr>\n"

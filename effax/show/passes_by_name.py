@@ -22,16 +22,16 @@ from effax.transforms.linearize import linearize
 
 Take = Callable[[Jaxpr], Result[Jaxpr, TransformError]]
 Find = Callable[[str], object]
-"""Gives what ``module:name`` is."""
+"""A function that returns the object ``module:name``."""
 
 
 def _jvp(jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
-    """Values and tangents, of all inputs that can have one."""
+    """Differentiate by all inputs that can have a tangent."""
     return jvp(jaxpr, [is_inexact(t) for t in jaxpr.in_types]).map(lambda made: made.jaxpr)
 
 
 def _linear(jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
-    """The linear half of the derivative by all inputs that can have one."""
+    """Return the linear program of the derivative by all inputs that can have a tangent."""
     tangents = [is_inexact(t) for t in jaxpr.in_types]
     return linearize(jaxpr, tangents).map(lambda made: made.linear)
 
@@ -45,14 +45,14 @@ STEPS: Final[Mapping[str, Take]] = {
     "jvp": _jvp,
     "linearize": _linear,
 }
-"""The passes of :mod:`effax.passes`, and those that change what a program takes and gives."""
+"""The passes of :mod:`effax.passes`, and passes that change the type of a program."""
 
 
 def step_of(name: str, find: Find) -> Take:
-    """The pass of that name, or the user's own: ``module:name``.
+    """Return the pass of a name, or the user-defined pass ``module:name``.
 
     Raises:
-        BadArgument: there is none.
+        BadArgument: it does not exist.
     """
     if ":" in name:
         return _own(name, find(name))
@@ -61,9 +61,9 @@ def step_of(name: str, find: Find) -> Take:
         return found
     close = get_close_matches(name, STEPS, 1)
     raise BadArgument(
-        f"there is no pass {name!r}",
+        f"unknown pass {name!r}",
         expected=", ".join(sorted(STEPS)),
-        remedy=f"did you mean {close[0]}?" if close else "a pass of your own: module:name",
+        remedy=f"did you mean {close[0]}?" if close else "name a user-defined pass: module:name",
     )
 
 
@@ -72,7 +72,7 @@ def _own(name: str, found: object) -> Take:
         return found
     if not callable(found):
         raise BadArgument(
-            f"{name} is no pass",
+            f"{name} is not a pass",
             expected="a pass, or a function from a program to a Result",
             found=type(found).__name__,
         )
@@ -80,11 +80,11 @@ def _own(name: str, found: object) -> Take:
 
 
 def after(jaxpr: Jaxpr, names: str, find: Find) -> Jaxpr:
-    """The program after the passes of these names, which commas separate.
+    """Return the program after passes, of comma-separated names.
 
     Raises:
-        BadArgument: a pass does not exist; none is run then.
-        TransformError: a pass does not apply, or gives a program that is not well formed.
+        BadArgument: a pass does not exist; then none is run.
+        TransformError: a pass does not apply, or returns a program that is not well formed.
     """
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     for name, step in [(name, step_of(name, find)) for name in wanted]:

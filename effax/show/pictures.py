@@ -1,4 +1,4 @@
-"""The pictures that users ask for, of programs in whatever form they hold them."""
+"""The public functions that draw programs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from effax.ir.text.printer import pretty
 from effax.show.drawing import draw, picture
 from effax.show.layout import Placed, place
 from effax.show.marks import element, group, label, number, text
-from effax.show.matching import changes_told, compare_programs
+from effax.show.matching import changed_counts, compare_programs
 from effax.show.memory import Profile, profile, shown_bytes
 from effax.show.model import DEPTH, Fresh, model
 from effax.show.page import attributes_of, legend, page, resource, section, summary, table
@@ -19,22 +19,22 @@ IN_NOTEBOOKS = 400
 
 
 def svg(program: Jaxpr | ClosedJaxpr, *, title: str = "", depth: int = DEPTH) -> str:
-    """A program as a picture: an SVG document that needs nothing else.
+    """Draw a program as a self-contained SVG document.
 
-    Equations stand below what they take; labels on the lines tell names and types. A reference is
-    a coloured line along which reads, writes and accumulations are marked in program order. A
-    program that an equation holds is drawn inside of it, once, where it comes first.
+    Equations are below their operands; lines are labelled by names and types. A reference is a
+    coloured line along which reads, writes and accumulations are marked in program order. A
+    subjaxpr is drawn inside its equation, once, at its first occurrence.
 
     Args:
         program: the program.
-        title: what the picture is called, for readers that do not see it.
-        depth: how many programs in programs are open, 64 at most.
+        title: the title of the picture, for screen readers.
+        depth: the depth to which subjaxprs are open, 64 at most.
 
     Returns:
-        The text of the picture. Equal programs give equal text.
+        The text of the picture; equal programs have equal text.
 
     Raises:
-        BadArgument: ``program`` is no program.
+        BadArgument: ``program`` is not a program.
     """
     jaxpr = as_jaxpr(program)
     placed = place(model(jaxpr, depth))
@@ -42,49 +42,48 @@ def svg(program: Jaxpr | ClosedJaxpr, *, title: str = "", depth: int = DEPTH) ->
 
 
 def html(program: Jaxpr | ClosedJaxpr, *, title: str = "A program", depth: int = DEPTH) -> str:
-    """A program as an interactive page: the picture, the timeline, and the text.
+    """Draw a program as an interactive page: the picture, the timeline, and the text.
 
-    Boxes that hold programs fold; pointing at an equation shows the whole of it, the user's line
-    that it came from, and where its operands and results are; equations can be searched.
+    Boxes with subjaxprs fold; pointing at an equation shows its text, its source line, and
+    highlights its operands and results; equations can be searched.
 
     Args:
         program: the program.
         title: the title of the page.
-        depth: how many programs in programs are open.
+        depth: the depth to which subjaxprs are open.
 
     Returns:
-        The text of the page, which loads nothing. The user's lines are read from their files.
+        The text of the page, which loads no resources. Source lines are read from their files.
 
     Raises:
-        BadArgument: ``program`` is no program.
+        BadArgument: ``program`` is not a program.
     """
     jaxpr = as_jaxpr(program)
-    told = profile(jaxpr)
+    found = profile(jaxpr)
     placed = place(model(jaxpr, depth))
     body = draw(placed, attributes_of())
     drawn = picture(body, placed.width, placed.height, title, summary(jaxpr), role="group")
-    about = f"{summary(jaxpr)} At most {shown_bytes(told.peak)} live."
+    about = f"{summary(jaxpr)} At most {shown_bytes(found.peak)} live."
     parts = [
         f'<main>\n<div id="program">\n{drawn}\n</div>',
         f'<aside id="about" aria-live="polite">\n{legend()}\n</aside>\n</main>',
-        section("In time", f'<div class="wide">\n{_timeline(told)}\n</div>\n{_largest(told)}'),
+        section("In time", f'<div class="wide">\n{_timeline(found)}\n</div>\n{_largest(found)}'),
         section("As text", f"<pre>{text(pretty(jaxpr, effects=True))}</pre>"),
     ]
     return page(title, about, "\n".join(parts), resource("script.js"))
 
 
 def timeline(program: Jaxpr | ClosedJaxpr) -> str:
-    """When a program touches its references, and how much memory is live, as an SVG document.
+    """Draw the accesses to references and the live memory in time, as an SVG document.
 
-    Time is program order, held programs included. An argument is live throughout, a value from its
-    equation to its last use. That is the measure of the program as it is written: compiled, it
-    needs less.
+    Time is program order, subjaxprs included. An argument is live throughout, a value from its
+    equation to its last use. A compiled program needs less memory.
 
     Args:
         program: the program.
 
     Raises:
-        BadArgument: ``program`` is no program.
+        BadArgument: ``program`` is not a program.
     """
     return _timeline(profile(as_jaxpr(program)))
 
@@ -96,18 +95,18 @@ def compare(
     titles: tuple[str, str] = ("before", "after"),
     depth: int = DEPTH,
 ) -> str:
-    """Two programs side by side, as an SVG document.
+    """Draw two programs side by side, as an SVG document.
 
-    What is gone has a dashed red frame and a minus, what is new a green frame and a plus.
+    Removed equations have a dashed red frame and a minus, new ones a green frame and a plus.
 
     Args:
         before: the program on the left.
         after: the program on the right.
-        titles: what stands above them.
-        depth: how many programs in programs are open.
+        titles: the titles above them.
+        depth: the depth to which subjaxprs are open.
 
     Raises:
-        BadArgument: one of them is no program.
+        BadArgument: one of them is not a program.
     """
     return _side_by_side(as_jaxpr(before), as_jaxpr(after), titles, depth)[0]
 
@@ -115,7 +114,7 @@ def compare(
 def _side_by_side(
     before: Jaxpr, after: Jaxpr, titles: tuple[str, str], depth: int
 ) -> tuple[str, float]:
-    """The picture and its width."""
+    """Return the picture and its width."""
     jaxprs = before, after
     marked = compare_programs(*jaxprs)
     x, height = 0.0, 0.0
@@ -127,7 +126,7 @@ def _side_by_side(
         parts.append(group([draw(placed)], transform=f"translate({number(x)},34)"))
         x += max(placed.width, 7.3 * len(top)) + 48
         height = max(height, placed.height + 34)
-    about = changes_told(*jaxprs)
+    about = changed_counts(*jaxprs)
     title = f"{titles[0]} and {titles[1]}"
     return picture("\n".join(parts), x - 48, height, title, about), x - 48
 
@@ -139,9 +138,9 @@ def compare_html(
     titles: tuple[str, str] = ("before", "after"),
     depth: int = DEPTH,
 ) -> str:
-    """Two programs side by side, as a page: the picture, a table of sizes, timelines, texts.
+    """Draw two programs side by side, as a page: the picture, a table of sizes, timelines, texts.
 
-    The arguments are those of :func:`compare`.
+    The arguments are as in :func:`compare`.
     """
     jaxprs = as_jaxpr(before), as_jaxpr(after)
     profiles = [profile(jaxpr) for jaxpr in jaxprs]
@@ -150,22 +149,22 @@ def compare_html(
         ("", *titles),
         ("equations", *[str(len(jaxpr.eqns)) for jaxpr in jaxprs]),
         ("not in the other", str(len(marked.before)), str(len(marked.after))),
-        ("live at most", *[shown_bytes(told.peak) for told in profiles]),
-        ("references", *[str(len(told.lanes)) for told in profiles]),
+        ("live at most", *[shown_bytes(found.peak) for found in profiles]),
+        ("references", *[str(len(found.tracks)) for found in profiles]),
         ("effects", *[summary(jaxpr).rpartition("Effects: ")[2].rstrip(".") for jaxpr in jaxprs]),
     ]
     drawn, width = _side_by_side(*jaxprs, titles, depth)
     fitted = f'<div class="wide fit" style="--w:{width:.0f}px">\n{drawn}\n</div>'
     parts = [section("Sizes", table(rows[0], rows[1:])), section("Pictures", fitted)]
-    for shown, jaxpr, told in zip(titles, jaxprs, profiles, strict=True):
-        body = f'<div class="wide">\n{_timeline(told)}\n</div>'
+    for shown, jaxpr, found in zip(titles, jaxprs, profiles, strict=True):
+        body = f'<div class="wide">\n{_timeline(found)}\n</div>'
         body += f"\n<pre>{text(pretty(jaxpr, effects=True))}</pre>"
         parts.append(section(shown, body))
-    return page(f"{titles[0]} and {titles[1]}", changes_told(*jaxprs), "\n".join(parts))
+    return page(f"{titles[0]} and {titles[1]}", changed_counts(*jaxprs), "\n".join(parts))
 
 
 def drawn_with_text(jaxpr: Jaxpr) -> str | None:
-    """A program as a notebook shows it: picture and text; None where the text alone is better."""
+    """Draw a program for a notebook, with its text; None if it is too long for a picture."""
     if len(jaxpr.eqns) > IN_NOTEBOOKS:
         return None
     shown = element("pre", text(pretty(jaxpr, effects=True)))
@@ -174,7 +173,7 @@ def drawn_with_text(jaxpr: Jaxpr) -> str | None:
 
 
 def as_jaxpr(program: object) -> Jaxpr:
-    """The program that is meant. Raises BadArgument for what is none."""
+    """Return the jaxpr of a program. Raise BadArgument for other values."""
     if isinstance(program, ClosedJaxpr):
         return program.jaxpr
     if isinstance(program, Jaxpr):
@@ -191,13 +190,14 @@ def _marked(jaxpr: Jaxpr, depth: int, fresh: Fresh) -> Placed:
     return place(model(jaxpr, depth, fresh))
 
 
-def _timeline(told: Profile) -> str:
-    drawn = Timeline(told)
-    about = f"{len(told.steps)} equations, {len(told.lanes)} references, {shown_bytes(told.peak)}"
+def _timeline(profile: Profile) -> str:
+    drawn = Timeline(profile)
+    n_steps, n_tracks = len(profile.steps), len(profile.tracks)
+    about = f"{n_steps} equations, {n_tracks} references, {shown_bytes(profile.peak)}"
     return picture(drawn.draw(), drawn.width, drawn.height, "references and memory in time", about)
 
 
-def _largest(told: Profile) -> str:
-    """What is live where most is."""
-    rows = [(name, shown_bytes(count)) for name, count in told.largest[:8]]
+def _largest(profile: Profile) -> str:
+    """Return a table of the values that are live at the peak."""
+    rows = [(name, shown_bytes(count)) for name, count in profile.largest[:8]]
     return table(("Live at the peak", "bytes"), rows) if rows else ""

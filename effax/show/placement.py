@@ -1,8 +1,8 @@
-"""Where things in a row stand, so that what is connected is above each other and nothing overlaps.
+"""Place the items of each row close to their connections, without overlap.
 
-Rows are swept from the top and from the bottom. In each, everything wants to be where the mean of
-its connections is; the order comes from these wishes, and the places from the least sum of squared
-distances to them that leaves enough room (an isotonic regression, in linear time).
+Rows are swept from the top and from the bottom. The target of an item is the mean of its
+connections; targets determine the order, and places minimize the sum of squared distances to the
+targets under the constraint of no overlap (an isotonic regression, in linear time).
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 GAP: Final = 16.0
-"""The room between neighbours."""
+"""The distance between neighbours."""
 
 SWEEPS: Final = 6
 
 STIFF: Final = 40.0
-"""How much more than a box an array that passes wants to stay in line."""
+"""The weight of a wire's alignment, relative to a box."""
 
 HOME: Final = 0.9
-"""What is left of a wish while the order is found: without it long programs drift to a side."""
+"""The factor of targets while the order is found: without it long programs drift to a side."""
 
 
 class Item:
-    """Something that has a place in a row: a box, or an array that passes through.
+    """An item of a row: a box, or a wire that passes through.
 
     Attributes:
-        left, right: how far it reaches from ``x``.
-        up, down: its connections, as (item, where on it, where on this one).
-        fixed: whether it keeps its place in the order among those like it.
-        last: whether it stands behind everything that is not.
-        chain: all that an array passes through, which had better be in one line.
+        left, right: its extent from ``x``.
+        up, down: its connections, as (item, offset on it, offset on this one).
+        fixed: whether it keeps the order among fixed items.
+        last: whether it is to the right of all items that are not.
+        chain: the items of its wire in other rows, to be aligned.
     """
 
     __slots__ = ("chain", "down", "fixed", "last", "left", "right", "up", "x")
@@ -47,18 +47,18 @@ class Item:
 
     @property
     def through(self) -> bool:
-        """Whether this is an array that passes."""
+        """True if this is a wire."""
         return self.left <= THROUGH
 
-    def wish(self, ways: Sequence[tuple[Item, float, float]]) -> float:
-        """Where the item stands right above or below the mean of these connections."""
+    def target(self, ways: Sequence[tuple[Item, float, float]]) -> float:
+        """Return the target: the mean of these connections."""
         if not ways:
             return self.x
         return sum([item.x + there - here for item, there, here in ways]) / len(ways)
 
 
 THROUGH: Final = 5.0
-"""How far an array that passes reaches to each side."""
+"""The extent of a wire to each side."""
 
 
 def connect(above: Item, there: float, below: Item, here: float) -> None:
@@ -68,7 +68,7 @@ def connect(above: Item, there: float, below: Item, here: float) -> None:
 
 
 def spread(rows: list[list[Item]]) -> None:
-    """Set the places of all items, and the order of each row. The leftmost reaches to 0."""
+    """Set the places of all items, and the order of each row. The left edge is 0."""
     for row in rows:
         _settle(row, [0.0] * len(row))
     for sweep in range(SWEEPS):
@@ -88,7 +88,7 @@ def spread(rows: list[list[Item]]) -> None:
 
 
 def _align(rows: Sequence[list[Item]]) -> None:
-    """Bring each chain into one line, as far as there is room."""
+    """Align each chain, as far as possible."""
     middle: dict[int, float] = {}
     for row in rows:
         for item in row:
@@ -102,43 +102,43 @@ Ways = Callable[[Item], Sequence[tuple[Item, float, float]]]
 
 
 def _sweep(row: list[Item], ways: Ways, sort: bool) -> None:
-    wishes = {id(item): item.wish(ways(item)) for item in row}
+    targets = {id(item): item.target(ways(item)) for item in row}
     if sort:
-        for key in wishes:
-            wishes[key] *= HOME
-        _keep_order(row, wishes)
-        row.sort(key=lambda item: wishes[id(item)])
-    _settle(row, [wishes[id(item)] for item in row])
+        for key in targets:
+            targets[key] *= HOME
+        _keep_order(row, targets)
+        row.sort(key=lambda item: targets[id(item)])
+    _settle(row, [targets[id(item)] for item in row])
 
 
-def _keep_order(row: Sequence[Item], wishes: dict[int, float]) -> None:
-    """Raise the wishes of items that must not pass the ones before."""
+def _keep_order(row: Sequence[Item], targets: dict[int, float]) -> None:
+    """Raise the targets of items that must not pass earlier ones."""
     least = -1e18
     for item in row:
         if item.fixed:
-            least = wishes[id(item)] = max(least, wishes[id(item)])
+            least = targets[id(item)] = max(least, targets[id(item)])
     for item in row:
         if item.last:
-            most = max(wishes[id(other)] for other in row if not other.through)
-            wishes[id(item)] = most + 1e-6
+            most = max(targets[id(other)] for other in row if not other.through)
+            targets[id(item)] = most + 1e-6
 
 
-def _settle(row: Sequence[Item], wishes: Sequence[float], stiff: float = 1.0) -> None:
-    """Place the items in this order, as near to the wishes as there is room.
+def _settle(row: Sequence[Item], targets: Sequence[float], stiff: float = 1.0) -> None:
+    """Place the items in this order, as near to the targets as possible.
 
-    ``stiff`` is how much more the wishes of chains count.
+    ``stiff`` is the weight of the targets of chains.
     """
     offset = 0.0
     offsets: list[float] = []
     blocks: list[tuple[float, float, int]] = []
-    for k, (item, wish) in enumerate(zip(row, wishes, strict=True)):
+    for k, (item, target) in enumerate(zip(row, targets, strict=True)):
         if k:
             gap = GAP if not (item.through and row[k - 1].through) else 2.0
             offset += row[k - 1].right + gap + item.left
         offsets.append(offset)
-        # Without the offsets, the places must not decrease: neighbours that would are merged.
+        # Pool adjacent violators: without offsets, places must not decrease.
         weight = stiff if item.chain else 1.0 + len(item.up) + len(item.down)
-        mean, size = wish - offset, 1
+        mean, size = target - offset, 1
         while blocks and blocks[-1][0] > mean:
             before, heavy, n = blocks.pop()
             mean = (before * heavy + mean * weight) / (heavy + weight)

@@ -1,4 +1,4 @@
-"""A program in time: when each reference is read and written, and how much memory is live."""
+"""Draw a program in time: accesses to references, and live memory."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from effax.show.memory import Profile, ScheduledEqn, shown_bytes
 from effax.show.model import HUES
 
 PLOT: Final = 900.0
-"""The width of the time axis, where the program is not longer than that allows."""
-LANE: Final = 24.0
+"""The width of the time axis, unless steps would be too narrow."""
+TRACK: Final = 24.0
 SPAN: Final = 18.0
 LEVELS: Final = 12
-"""How many programs in programs are outlined."""
+"""The depth to which subjaxprs are outlined."""
 CHART: Final = 170.0
 WIDEST: Final = 46.0
 NARROWEST: Final = 2.0
-"""The most and the least width of a step."""
+"""The maximal and minimal width of a step."""
 ROOMY: Final = 22.0
-"""Steps that are as wide as this have badges, and their names below."""
+"""The width from which steps have badges and names."""
 NAMES: Final = 92.0
 LABELLED: Final = 48
-"""How many letters of a reference's name and type are shown."""
+"""The maximal length of the label of a reference."""
 
 
 class Timeline:
-    """A timeline's coordinates: ``left`` is where time begins, ``step`` is an equation's width."""
+    """The coordinates of a timeline: ``left`` is its origin, ``step`` the width of an equation."""
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
         n = max(len(profile.steps), 1)
         self.step: float = min(WIDEST, max(NARROWEST, PLOT / n))
-        names = [min(len(lane.label), LABELLED) for lane in profile.lanes]
+        names = [min(len(track.label), LABELLED) for track in profile.tracks]
         self.left: float = max([60.0, *[n * SMALL + 14 for n in names]])
         self.levels: int = min(LEVELS, max([span.depth + 1 for span in profile.spans], default=0))
-        self.lanes_top: float = self.levels * SPAN + 6
-        self.chart_top: float = self.lanes_top + len(profile.lanes) * LANE + 18
+        self.tracks_top: float = self.levels * SPAN + 6
+        self.chart_top: float = self.tracks_top + len(profile.tracks) * TRACK + 18
         self.right: float = self.left + n * self.step
         self.roomy: bool = self.step >= ROOMY
         self.width: float = max(self.right + 12, self.left + 470)
@@ -46,15 +46,15 @@ class Timeline:
         self.scale: float = CHART / max(profile.peak, 1)
 
     def x(self, step: float) -> float:
-        """The left edge of a step."""
+        """Return the left edge of a step."""
         return self.left + step * self.step
 
     def y(self, live: float) -> float:
-        """The height of a number of bytes."""
+        """Return the height of a number of bytes."""
         return self.chart_top + CHART - live * self.scale
 
     def draw(self) -> str:
-        """All of it: held programs, references, memory, names."""
+        """Draw subjaxprs, references, memory and names."""
         parts = [*self.spans(), *self.references(), *self.memory(), *self.names()]
         return group(parts, class_="fx-time")
 
@@ -71,21 +71,21 @@ class Timeline:
 
     def references(self) -> Iterator[str]:
         ys = []
-        for k, lane in enumerate(self.profile.lanes):
-            y, hue = self.lanes_top + (k + 0.5) * LANE, k % HUES
+        for k, track in enumerate(self.profile.tracks):
+            y, hue = self.tracks_top + (k + 0.5) * TRACK, k % HUES
             ys.append(y)
-            ends = (self.x(lane.first), y), (self.x(lane.last + 1), y)
+            ends = (self.x(track.first), y), (self.x(track.last + 1), y)
             yield path([line(*ends)], class_=f"fx-rail fx-k{hue}")
             yield label(
-                self.left - 10, y + 4, shortened(lane.label, LABELLED), f"fx-l fx-k{hue}", "end"
+                self.left - 10, y + 4, shortened(track.label, LABELLED), f"fx-l fx-k{hue}", "end"
             )
         for i, step in enumerate(self.profile.steps):
             for touch in step.touches:
-                x, y = self.x(i + 0.5), ys[touch.lane]
+                x, y = self.x(i + 0.5), ys[touch.track]
                 if self.roomy:
-                    yield badge(x, y, touch.words, touch.lane % HUES)
+                    yield badge(x, y, touch.words, touch.track % HUES)
                 else:
-                    yield tick(x, y, touch.words, touch.lane % HUES)
+                    yield tick(x, y, touch.words, touch.track % HUES)
 
     def memory(self) -> Iterator[str]:
         profile, bottom = self.profile, self.chart_top + CHART
@@ -103,12 +103,12 @@ class Timeline:
         for i, step in enumerate(profile.steps):
             yield element(
                 "rect",
-                element("title", text(_told(i, step))),
+                element("title", text(_tooltip(i, step))),
                 class_="fx-step",
                 x=self.x(i),
-                y=self.lanes_top,
+                y=self.tracks_top,
                 width=self.step,
-                height=bottom - self.lanes_top,
+                height=bottom - self.tracks_top,
             )
         if profile.at >= 0:
             yield from self.peak()
@@ -117,23 +117,23 @@ class Timeline:
         profile = self.profile
         step = profile.steps[profile.at]
         x = self.x(profile.at + 0.5)
-        told = f"peak {shown_bytes(profile.peak)} at {step.text}"
-        late = x > (self.left + self.width) / 2
+        peak = f"peak {shown_bytes(profile.peak)} at {step.text}"
+        right = x > (self.left + self.width) / 2
         # Left of the chart are the numbers of the axis.
-        room = int(((x - self.left if late else self.width - x) - 12) / SMALL)
+        room = int(((x - self.left if right else self.width - x) - 12) / SMALL)
         if step.source is not None:
             place = place_of(step.source)
-            # The function's name may be long; the line alone tells as much.
-            whole = len(told) + 2 + len(place) <= room
+            # If the function's name is too long, show the line alone.
+            whole = len(peak) + 2 + len(place) <= room
             place = place if whole else place.partition(" (")[0]
-            told = f"{shortened(told, max(room - 2 - len(place), 20))}, {place}"
+            peak = f"{shortened(peak, max(room - 2 - len(place), 20))}, {place}"
         yield element("circle", class_="fx-peak", cx=x, cy=self.chart_top, r=3.5)
         yield label(
-            x + (-8 if late else 8),
+            x + (-8 if right else 8),
             self.chart_top - 6,
-            shortened(told, room),
+            shortened(peak, room),
             "fx-l fx-top",
-            "end" if late else None,
+            "end" if right else None,
         )
 
     def names(self) -> Iterator[str]:
@@ -153,7 +153,7 @@ class Timeline:
 
 
 def tick(x: float, y: float, words: tuple[str, ...], hue: int) -> str:
-    """What an equation does to a reference, in little room: a ring, a plus, or a bar."""
+    """Return a small mark of an access to a reference: a ring, a plus, or a bar."""
     title = element("title", text(" and ".join(words)))
     if words == ("read",):
         return element("circle", title, class_=f"fx-ring fx-k{hue}", cx=x, cy=y, r=3)
@@ -167,7 +167,7 @@ def tick(x: float, y: float, words: tuple[str, ...], hue: int) -> str:
 
 
 def _area(t: Timeline, heights: list[int]) -> str:
-    """The outline of steps of these heights, down to the axis."""
+    """Return the outline of steps of these heights, down to the axis."""
     bottom = number(t.y(0))
     parts = [f"M{number(t.left)} {bottom}"]
     for i, live in enumerate(heights):
@@ -176,6 +176,6 @@ def _area(t: Timeline, heights: list[int]) -> str:
     return f"{''.join(parts)}L{number(t.x(len(heights)))} {bottom}Z"
 
 
-def _told(i: int, step: ScheduledEqn) -> str:
+def _tooltip(i: int, step: ScheduledEqn) -> str:
     where = "" if step.source is None else f"\n{place_of(step.source)}"
     return f"{i}: {step.full}\n{shown_bytes(step.live)} live{where}"

@@ -1,4 +1,4 @@
-"""What ``module:function`` names, and the program that it is for arguments of given types."""
+"""Import ``module:function``, and trace it for arguments of given types."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from effax.show.arguments import Arguments, read_arguments
 
 
 def program_of(target: str, arguments: str | None, static: str = "") -> Jaxpr:
-    """The program that ``target`` is.
+    """Return the program of ``target``.
 
     Args:
-        target: ``module:function``, ``file.py:function``, the name of a program in place of the
-            function, or a file that holds the text of a program.
-        arguments: types of the function's arguments, as :func:`read_arguments` takes them.
-        static: names or positions of arguments that are values, with commas between them.
+        target: ``module:function``, ``file.py:function``, the name of a program instead of a
+            function, or a file with the text of a program.
+        arguments: types of the function's arguments, as text for :func:`read_arguments`.
+        static: comma-separated names or positions of static arguments.
 
     Raises:
-        BadArgument: there is no such thing, or the arguments do not fit.
-        ParseError: the arguments or the file cannot be read.
+        BadArgument: the target does not exist, or the arguments do not fit.
+        ParseError: the arguments or the file do not parse.
         IllTyped: the program is not well formed.
-        EffaxError: what tracing the function raises.
+        EffaxError: tracing failed.
     """
     found = named(target) if ":" in target else _parsed(target)
     if isinstance(found, ClosedJaxpr):
@@ -44,26 +44,26 @@ def program_of(target: str, arguments: str | None, static: str = "") -> Jaxpr:
     if isinstance(found, Jaxpr):
         if arguments is not None:
             raise BadArgument(
-                f"{target} is a program already", "no arguments", arguments, "leave --args out"
+                f"{target} is a program, not a function", "no arguments", arguments, "omit --args"
             )
         return checked(found)
     if not callable(found):
         raise BadArgument(
-            f"{target} is no function", "a callable or a jaxpr", f"{type(found).__name__}"
+            f"{target} is not a function", "a callable or a jaxpr", f"{type(found).__name__}"
         )
     return traced(found, read_arguments(arguments or ""), static)
 
 
 def named(target: str) -> object:
-    """What ``module:name`` is. Raises BadArgument where there is no such thing."""
+    """Import the object ``module:name``. Raise BadArgument if it does not exist."""
     place, _, name = target.rpartition(":")
     return _attribute(_module(place), place, name)
 
 
 def traced(fun: Callable[..., object], given: Arguments, static: str = "") -> Jaxpr:
-    """The program of ``fun`` for arguments that are types.
+    """Trace ``fun`` for arguments that are types.
 
-    Strings, and the arguments that ``static`` names, are values while the function is traced.
+    Strings, and the arguments that ``static`` names, are static.
 
     Raises:
         BadArgument: the function does not take these arguments; a type is 64 bits wide while such
@@ -75,7 +75,7 @@ def traced(fun: Callable[..., object], given: Arguments, static: str = "") -> Ja
         raise BadArgument(
             f"{label_of(fun)} does not take these arguments: {error}",
             expected=f"{label_of(fun)}{signature(fun)}",
-            remedy='tell the types of its arguments: --args "f32[3], i32[]"',
+            remedy='pass the types of its arguments: --args "f32[3], i32[]"',
         ) from None
     call, args, kwargs = _static(fun, given, static).split(fun, *given)
     leaves, treedef = tree.flatten((args, kwargs))
@@ -84,9 +84,9 @@ def traced(fun: Callable[..., object], given: Arguments, static: str = "") -> Ja
     return trace_flat(call, treedef, types, names, label_of(fun)).jaxpr
 
 
-def _static(fun: Callable[..., object], given: Arguments, told: str) -> StaticArgs:
-    """The arguments that are told to be values, and those that are strings."""
-    words = [word.strip() for word in told.split(",") if word.strip()]
+def _static(fun: Callable[..., object], given: Arguments, static: str) -> StaticArgs:
+    """Return the static arguments: those that ``static`` names, and strings."""
+    words = [word.strip() for word in static.split(",") if word.strip()]
     nums = [int(word) for word in words if word.isdecimal()]
     names = [word for word in words if not word.isdecimal()]
     nums += [i for i, value in enumerate(given.args) if isinstance(value, str)]
@@ -108,11 +108,11 @@ def _type(leaf: object, name: str) -> Type:
 
 
 def _parsed(path: str) -> Jaxpr:
-    """The program in a file."""
+    """Parse the program in a file."""
     file = Path(path)
     if file.suffix == ".py" or not file.is_file():
         raise BadArgument(
-            f"{path} does not say what to show",
+            f"{path} is not the file of a program",
             expected="module:function, or a file with the text of a program",
             remedy=f"add the name of a function: {path}:f",
         )
@@ -120,28 +120,28 @@ def _parsed(path: str) -> Jaxpr:
 
 
 def _module(name: str) -> ModuleType:
-    """The module of that name, or of that file."""
+    """Import a module by its name or file."""
     if name.endswith(".py"):
         return _module_of_file(Path(name))
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
-        # A module that the module itself lacks is another matter, which its traceback tells.
+        # An import that fails inside the module is raised with its traceback.
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise
     except ValueError:
         pass
     raise BadArgument(
-        f"there is no module {name!r}",
-        expected="a module that can be imported from here, or a file: path/to/file.py:function",
-        remedy="check the spelling, or run it in the folder of the module",
+        f"unknown module {name!r}",
+        expected="a module that can be imported, or a file: path/to/file.py:function",
+        remedy="check the spelling, or run the command in the folder of the module",
     )
 
 
 def _module_of_file(path: Path) -> ModuleType:
     spec = spec_from_file_location(path.stem, path)
     if not path.is_file() or spec is None or spec.loader is None:
-        raise BadArgument(f"there is no file {str(path)!r}", expected="a file of Python code")
+        raise BadArgument(f"the file {str(path)!r} does not exist", expected="a Python file")
     module = module_from_spec(spec)
     sys.path.insert(0, str(path.resolve().parent))
     sys.modules[spec.name] = module
@@ -150,7 +150,7 @@ def _module_of_file(path: Path) -> ModuleType:
 
 
 def _attribute(module: ModuleType, place: str, name: str) -> object:
-    """What a dotted name is inside of a module."""
+    """Return the object of a dotted name in a module."""
     found: object = module
     for part in name.split("."):
         if not hasattr(found, part):

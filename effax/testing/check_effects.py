@@ -8,7 +8,7 @@ from itertools import combinations_with_replacement
 from typing import Final
 
 from effax.effects import Accum, Alloc, Free, Io, Read, SideEffect, Write, commutes
-from effax.extend.guard import blamed
+from effax.extend.guard import annotate_errors
 from effax.ir.errors import BadArgument, BadRule
 
 _WORD: Final = re.compile(r"[a-z][a-z_]*")
@@ -75,7 +75,7 @@ def _check_value(kind: object) -> None:
             expected="True, or False for an effect that cannot be observed",
             found=repr(observed),
         )
-    with blamed(f"the kind {name}"):
+    with annotate_errors(f"the kind {name}"):
         again = pickle.loads(pickle.dumps(kind))
         if again != kind or hash(again) != hash(kind):
             raise BadRule(
@@ -89,7 +89,7 @@ def _check_value(kind: object) -> None:
 def _check_pair(first: SideEffect, second: SideEffect) -> None:
     answers = []
     for one, other in ((first, second), (second, first)):
-        with blamed(f"`commutes_with` of the kind {type(one).__name__}"):
+        with annotate_errors(f"`commutes_with` of the kind {type(one).__name__}"):
             found: object = one.commutes_with(other)
         if not isinstance(found, bool):
             raise BadRule(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from effax.effects import Accum, Read, SideEffect, Write
-from effax.extend.guard import blamed, results_of, typed
+from effax.extend.guard import annotate_errors, results_of, typed
 from effax.ir.errors import BadRule
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.types import RefType, Type
@@ -184,7 +184,7 @@ def _inputs(types: Sequence[Type], seed: int) -> list[Value]:
 
 
 def _evaluated(prim: Primitive, label: str, inputs: Sequence[Value], typing: Typing) -> list[Value]:
-    with blamed(label), np.errstate(all="ignore"):
+    with annotate_errors(label), np.errstate(all="ignore"):
         try:
             given: object = prim.evaluate(*inputs)
         except ValueError as error:

@@ -10,7 +10,7 @@ from itertools import product
 from effax.api.staging import typeof
 from effax.effects import SideEffect
 from effax.extend import rules as traced_rules
-from effax.extend.guard import blamed, check_parameters, located, typed
+from effax.extend.guard import annotate_errors, check_parameters, located, typed
 from effax.extend.parameters import check_written, normalised
 from effax.extend.primitive import ArrayPrimitive, RefPrimitive
 from effax.extend.rules import watching
@@ -229,7 +229,7 @@ def _run_discharge(prim: RefPrimitive, types: Sequence[Type], rules: RuleSet) ->
 def _run_lowering(prim: ArrayPrimitive, types: Sequence[Type]) -> None:
     b = Builder(types)
     jaxpr = b.finish(b.emit(prim, b.binders))
-    with blamed(f"the lowering of {prim.name}", prim.lower):
+    with annotate_errors(f"the lowering of {prim.name}", prim.lower):
         stablehlo_of(jaxpr)
 
 

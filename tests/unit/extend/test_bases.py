@@ -1,4 +1,4 @@
-"""The bases that know how a kind of primitive is transformed."""
+"""Base classes that derive the rules of a kind of primitives."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_call_promotes_and_broadcasts() -> None:
     assert str(jax.make_jaxpr(cube)(2.0).jaxpr.eqns[0].prim.name) == "cube"
 
 
-def test_what_does_not_fit_is_named() -> None:
+def test_operands_that_do_not_fit_are_named() -> None:
     with pytest.raises(IllTyped, match=r"cube has the wrong number of operands\n *expected: 1"):
         cube.bind(1.0, 2.0)
     with pytest.raises(IllTyped, match="norm2 has operands of different shape"):
@@ -125,9 +125,11 @@ def test_wrong_functions_are_named() -> None:
         def derivatives(self, x: Array, y: Array) -> Sequence[Array]:
             return [x]
 
-    with pytest.raises(BadRule, match=r"the function of cube gives another type\n *expected: f32"):
+    with pytest.raises(
+        BadRule, match=r"the function of cube returns another type\n *expected: f32"
+    ):
         Wide()(jnp.float32(1.0))
-    with pytest.raises(EffaxError, match="derivatives of norm2 gives another number"):
+    with pytest.raises(EffaxError, match="derivatives of norm2: wrong number"):
         jax.grad(Short(1.0))(1.0, 2.0)
 
 

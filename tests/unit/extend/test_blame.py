@@ -1,4 +1,4 @@
-"""Whatever a user's rule does wrong is told in its name, where it is used."""
+"""Errors of user-defined rules name the rule and its line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Rule = Callable[..., Any]
 
 
 class Same(extend.ArrayPrimitive):
-    """The identity, as a base of wrong ones."""
+    """The identity, as a base of invalid primitives."""
 
     __slots__ = ()
     name: ClassVar[str] = "same"
@@ -71,12 +71,20 @@ def batched(prim: Any) -> Any:
 @pytest.mark.parametrize(
     ("prim", "use", "says"),
     [
-        (same(jvp=lambda self, p, t: None), forward, r"the jvp rule of same gives no pair"),
-        (same(jvp=lambda self, p, t: t[0]), forward, r"of same gives no pair(.|\n)*f32\[3\]"),
+        (
+            same(jvp=lambda self, p, t: None),
+            forward,
+            r"the jvp rule of same does not return a pair",
+        ),
+        (
+            same(jvp=lambda self, p, t: t[0]),
+            forward,
+            r"of same does not return a pair(.|\n)*f32\[3\]",
+        ),
         (
             same(jvp=lambda self, p, t: (p[0], t[0])),
             forward,
-            r"the jvp rule of same gives results that are no list(.|\n)*f32\[3\]",
+            r"the jvp rule of same: results are not a list(.|\n)*f32\[3\]",
         ),
         (
             same(jvp=lambda self, p, t: (p, [t[0] and t[0]])),
@@ -96,17 +104,17 @@ def batched(prim: Any) -> Any:
         (
             same(batch=lambda self, ins, batched, size: (ins, [0])),
             batched,
-            r"the batch rule of same gives a flag that is no boolean",
+            r"the batch rule of same returns a flag that is not a boolean",
         ),
         (
             same(batch=lambda self, ins, batched, size: (ins[0], batched)),
             batched,
-            r"the batch rule of same gives results that are no list",
+            r"the batch rule of same: results are not a list",
         ),
         (
             same(transpose=lambda self, ins, cts: cts[0]),
             lambda p: jax.linear_transpose(lambda x: p.bind(x)[0], X)(X),
-            r"the transpose rule of same gives cotangents that are no list",
+            r"the transpose rule of same: cotangents are not a list",
         ),
         (
             same(lower=lambda self, w, ins: extend.program(w, lambda x: 1 / 0, ins, "same")),
@@ -118,8 +126,12 @@ def batched(prim: Any) -> Any:
             lambda p: p.bind(X),
             r"same does not take these arguments: its typing raises TypeError",
         ),
-        (same(typing=lambda self, x: x), lambda p: p.bind(X), r"the typing of same gives no `Typ"),
-        (Same, lambda p: Listed([1]).bind(X), r"fields of listed are its parameters"),
+        (
+            same(typing=lambda self, x: x),
+            lambda p: p.bind(X),
+            r"the typing of same does not return a `Typ",
+        ),
+        (Same, lambda p: Listed([1]).bind(X), r"a field of listed is not hashable"),
     ],
 )
 def test_a_wrong_rule_is_named(prim: Any, use: Rule, says: str) -> None:
@@ -138,7 +150,7 @@ class Mine(Same):
     name: ClassVar[str] = "mine"
 
 
-def test_a_reader_says_how_it_is_told_of_ones_own() -> None:
+def test_the_parser_explains_how_to_pass_user_defined_primitives() -> None:
     jaxpr = jax.make_jaxpr(lambda x: Mine().bind(x)[0])(X).jaxpr
     with pytest.raises(ParseError, match=r"parse\(text, registry\(Mine\)\)"):
         parse(str(jaxpr))
@@ -161,13 +173,13 @@ def test_a_reader_says_how_it_is_told_of_ones_own() -> None:
         lambda x: np.concatenate([x, x]),
     ],
 )
-def test_numpy_on_a_symbol_is_told_of_effax_numpy(wrong: Rule) -> None:
+def test_numpy_on_a_tracer_names_effax_numpy(wrong: Rule) -> None:
     for transform in (jax.jit, lambda f: jax.jit(jax.vmap(f))):
         with pytest.raises(ConcretizationError, match=r"remedy: +use the functions of `effax\.num"):
             transform(wrong)(jnp.ones((2, 3)))
 
 
-def test_math_on_a_symbol_is_told_of_effax_numpy() -> None:
+def test_math_on_a_tracer_names_effax_numpy() -> None:
     with pytest.raises(ConcretizationError, match=r"`effax\.numpy` in the place of `math`"):
         jax.jit(float)(1.0)
 
@@ -205,11 +217,11 @@ def _alone(self: Any, primals: Any) -> Any:
     return primals
 
 
-def _held(self: Any, primals: Any, tangents: Any) -> Any:
-    return primals, [tangents[0] * HELD[:3]]
+def _closed_over(self: Any, primals: Any, tangents: Any) -> Any:
+    return primals, [tangents[0] * LARGE[:3]]
 
 
-HELD = jnp.arange(5000.0)
+LARGE = jnp.arange(5000.0)
 
 
 @pytest.mark.parametrize(
@@ -219,25 +231,25 @@ HELD = jnp.arange(5000.0)
         (same(jvp=_few), forward, _few, 0),
         (same(jvp=_other), forward, _other, 0),
         (same(jvp=_alone), forward, _alone, 0),
-        (same(jvp=_held), forward, _held, 0),
+        (same(jvp=_closed_over), forward, _closed_over, 0),
         (same(batch=_flags), batched, _flags, 0),
         (same(batch=_few), batched, _few, 0),
         (same(batch=_late), batched, _late, 0),
     ],
 )
-def test_a_wrong_rule_is_told_with_its_line(prim: Any, use: Rule, rule: Rule, line: int) -> None:
+def test_an_error_of_a_rule_has_its_line(prim: Any, use: Rule, rule: Rule, line: int) -> None:
     code = rule.__code__
-    with pytest.raises(BadRule) as told:
+    with pytest.raises(BadRule) as caught:
         use(prim)
     where = f"{code.co_filename}:{code.co_firstlineno + line} ({code.co_qualname})"
-    assert told.value.source == where, told.value
+    assert caught.value.source == where, caught.value
 
 
 class PartialEvalJaxprs(extend.FunctionPrimitive):
-    """A base of wrong functions."""
+    """A base of invalid functions."""
 
     __slots__ = ()
-    name: ClassVar[str] = "halves"
+    name: ClassVar[str] = "partial"
 
 
 def _none(self: Any, x: Any) -> Any:
@@ -249,7 +261,7 @@ def _dict(self: Any, x: Any) -> Any:
 
 
 def _closed(self: Any, x: Any) -> Any:
-    return x + HELD.sum()
+    return x + LARGE.sum()
 
 
 def _text(self: Any, x: Any) -> Any:
@@ -257,9 +269,9 @@ def _text(self: Any, x: Any) -> Any:
 
 
 @pytest.mark.parametrize("function", [_none, _dict, _text, _closed])
-def test_a_wrong_function_is_told_with_its_line(function: Rule) -> None:
+def test_an_error_of_a_function_has_its_line(function: Rule) -> None:
     made: Any = type("Wrong", (PartialEvalJaxprs,), {"__slots__": (), "function": function})
-    with pytest.raises(BadRule) as told:
+    with pytest.raises(BadRule) as caught:
         dataclass(frozen=True)(made)().bind(X)
     code = function.__code__
-    assert str(told.value.source).startswith(f"{code.co_filename}:{code.co_firstlineno}")
+    assert str(caught.value.source).startswith(f"{code.co_filename}:{code.co_firstlineno}")

@@ -1,4 +1,4 @@
-"""Primitives of very different kinds, as newcomers write them, and a subtle fault in each part."""
+"""User-defined primitives of very different kinds, and a subtle fault in each part."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class SegmentSum(extend.ArrayPrimitive):
         return [jnp.stack([self.bind(x[i], ids[i])[0] for i in range(size)])], [True]
 
     def lower(self, w: Writer, ins: Sequence[Val], /) -> Sequence[Val]:
-        # A product with zeros would make nan of infinities.
+        # A product with zeros would turn infinities into nan.
         def sums(x: Array, ids: Array) -> Array:
             chosen = self.onehot(ids, jnp.bool_)
             return jnp.where(chosen, x[:, None], 0).sum(axis=0)
@@ -149,7 +149,7 @@ class SegmentSum(extend.ArrayPrimitive):
 
 @dataclass(frozen=True, slots=True)
 class Momentum(extend.RefPrimitive):
-    """``ref = beta·ref + x``, and what it holds then; linear in both, in place."""
+    """``ref = beta·ref + x``, and the new contents; linear in both, in place."""
 
     beta: float
     name: ClassVar[str] = "momentum"
@@ -196,7 +196,7 @@ class Momentum(extend.RefPrimitive):
         self, ins: Sequence[Any], batched: Sequence[bool], size: int
     ) -> tuple[Sequence[Array], Sequence[bool]]:
         if not batched[0]:
-            raise NotApplicable("lanes would write one reference")
+            raise NotApplicable("batch elements would write one reference")
         return self.bind(ins[0], *extend.with_batch_axis(ins[1:], batched[1:], size)), [True]
 
     def lower(self, w: Writer, ins: Sequence[Val], /) -> Sequence[Val]:
@@ -205,7 +205,7 @@ class Momentum(extend.RefPrimitive):
 
 @dataclass(frozen=True, slots=True)
 class Repeated(extend.FunctionPrimitive):
-    """A program of one's own, run ``n`` times."""
+    """A subjaxpr, run ``n`` times."""
 
     jaxpr: Jaxpr
     n: int
@@ -247,7 +247,7 @@ def test_a_right_one_passes(prim: Any, types: Any, options: Any) -> None:
     assert len(checked.passed) > 16
 
 
-def test_a_program_held_is_found_by_passes_and_lives_under_every_transformation() -> None:
+def test_a_subjaxpr_is_rewritten_by_passes_and_transformed() -> None:
     prim = repeated(3)
 
     def whole(x: Any) -> Any:
@@ -281,7 +281,7 @@ Method = Callable[..., Any]
 
 
 def with_(base: Any, *fields: Any, **methods: Method) -> Any:
-    """A primitive with other methods; its class can be found in this module, as any other."""
+    """Return a primitive with other methods, whose class is an attribute of this module."""
     name = f"{base.__name__}{len(globals())}"
     body = {"__slots__": (), "__module__": __name__, **methods}
     globals()[name] = dataclass(frozen=True)(type(name, (base,), body))
@@ -290,8 +290,8 @@ def with_(base: Any, *fields: Any, **methods: Method) -> Any:
 
 def ignoring_second(self: Any, ins: Any, batched: Any, size: int) -> Any:
     x, y = ins
-    lanes = [(x[i] if batched[0] else x, y[0] if batched[1] else y) for i in range(size)]
-    outs = [self.bind(a, b) for a, b in lanes]
+    elements = [(x[i] if batched[0] else x, y[0] if batched[1] else y) for i in range(size)]
+    outs = [self.bind(a, b) for a, b in elements]
     return [jnp.stack([o[j] for o in outs]) for j in (0, 1)], [True, True]
 
 
@@ -378,7 +378,7 @@ def scattered(self: Any, ins: Any, cts: Any) -> Any:
 def test_a_subtle_fault_is_found(prim: Any, types: Any, law: str, says: str) -> None:
     linear = (True, False) if isinstance(prim, SegmentSum) else None
     with pytest.raises(LawBroken, match=rf"a law is broken: {law}\n(.|\n)*{says}(.|\n)*As a test:"):
-        # Of the integers of one seed all may be outside of what they count.
+        # All integers of one seed may be out of range.
         check_primitive(prim, *types, linear=linear, seeds=(0, 1) if linear else (0,))
 
 
@@ -460,11 +460,15 @@ R3 = extend.ref_type(F3)
                 typing=lambda s, *t: Typing([*t]),  # type: ignore[arg-type]  # it is about that
             ),
             (F3, F3),
-            "gives no tuple of types",
+            "does not return a tuple of types",
         ),
-        (with_(SinCos, evaluate=lambda s, x, y: None), (F3, F3), "of sincos gives results that"),
-        (with_(SinCos, evaluate=lambda s, x, y: x), (F3, F3), "evaluation of sincos gives results"),
-        (with_(SinCos, evaluate=lambda s, x, y: [x]), (F3, F3), "another number of results"),
+        (
+            with_(SinCos, evaluate=lambda s, x, y: None),
+            (F3, F3),
+            "of sincos: results are not a list",
+        ),
+        (with_(SinCos, evaluate=lambda s, x, y: x), (F3, F3), "evaluation of sincos: results are"),
+        (with_(SinCos, evaluate=lambda s, x, y: [x]), (F3, F3), "wrong number of results"),
         (with_(SinCos, evaluate=lambda s, x, y: [x, x[0]]), (F3, F3), r"result 1(.|\n)*f32\[\]"),
         (with_(SinCos, evaluate=lambda s, x, y: [x, 1 / 0]), (F3, F3), "raises ZeroDivisionError"),
         (with_(Soft, evaluate=buffered), (F3,), "result 0 of the evaluation of soft changes"),
@@ -481,8 +485,8 @@ R3 = extend.ref_type(F3)
             (F3,),
             "lowering of soft raises KeyError",
         ),
-        (with_(Soft, batch=lambda s, *a: ([], [])), (F3,), "batch rule of soft gives another num"),
-        (with_(Soft, derivatives=lambda s, x: None), (F3,), "derivatives of soft gives"),
+        (with_(Soft, batch=lambda s, *a: ([], [])), (F3,), "batch rule of soft: wrong num"),
+        (with_(Soft, derivatives=lambda s, x: None), (F3,), "derivatives of soft: "),
     ],
 )
 def test_a_part_that_misbehaves_is_named(prim: Any, types: Any, says: str) -> None:
@@ -503,14 +507,14 @@ def test_a_part_that_misbehaves_is_named(prim: Any, types: Any, says: str) -> No
         ((Soft(), I3), IllTyped, "soft does not take this dtype"),
     ],
 )
-def test_what_is_no_primitive_and_no_type_is_told(args: Any, error: Any, says: str) -> None:
+def test_invalid_arguments_are_reported(args: Any, error: Any, says: str) -> None:
     with pytest.raises(error, match=says):
         check_primitive(*args)
 
 
 @dataclass(frozen=True, slots=True)
 class Doubled(extend.Elementwise):
-    """Its derivative is a number; it has no name."""
+    """A primitive without a name, whose derivative is a scalar."""
 
     def function(self, x: Array) -> Array:
         return 2.0 * x
@@ -532,7 +536,9 @@ class Spaced(Doubled):
 @pytest.mark.parametrize("wrong", [Doubled(), Spaced()])
 def test_a_name_is_asked_for(wrong: Doubled) -> None:
     for use in (lambda: check_primitive(wrong, F3), lambda: wrong(1.0), lambda: wrong.bind(X3)):
-        with pytest.raises(BadArgument, match=rf"the class {type(wrong).__name__} has no name"):
+        with pytest.raises(
+            BadArgument, match=rf"the class {type(wrong).__name__} has no valid name"
+        ):
             use()
 
 
@@ -584,7 +590,7 @@ def test_a_domain_narrows_what_is_tried() -> None:
 
 
 def test_a_derivative_of_which_differences_say_nothing_is_not_among_what_holds() -> None:
-    # A jump at every tiny step: no difference is a derivative.
+    # A discontinuity at every tiny step: finite differences do not converge.
     saw = with_(
         Soft,
         function=lambda s, x: 1e12 * x - jnp.floor(1e12 * x),
@@ -594,12 +600,12 @@ def test_a_derivative_of_which_differences_say_nothing_is_not_among_what_holds()
     checked = check_primitive(saw, F3, seeds=(0,))
     assert "jvp_is_the_derivative" not in checked.passed
     assert [r.reason[:11] for r in checked.refused] == ["differences"]
-    # Steps are another matter: flat almost everywhere.
+    # A step function is flat almost everywhere.
     steps = with_(Soft, function=lambda s, x: jnp.round(x), derivatives=lambda s, x: 0.0 * x)
     assert "jvp_is_the_derivative" in check_primitive(steps, F3, seeds=(0,)).passed
 
 
-def test_a_class_that_nobody_can_find_again_is_told() -> None:
+def test_a_class_that_cannot_be_imported_is_reported() -> None:
     @dataclass(frozen=True, slots=True)
     class Inside(Soft):
         pass
@@ -613,7 +619,7 @@ def test_a_class_that_nobody_can_find_again_is_told() -> None:
 
 
 class Plain(Soft):
-    """It has a field, and is no dataclass."""
+    """A class with a field that is not a dataclass."""
 
     def __init__(self) -> None:
         object.__setattr__(self, "scale", 2.0)
@@ -627,7 +633,7 @@ class Plain(Soft):
 
 @dataclass(frozen=True, slots=True, eq=True)
 class Forgetful(Soft):
-    """Its text lacks a field."""
+    """A primitive whose text lacks a field."""
 
     scale: float = 2.0
 
@@ -676,9 +682,9 @@ LINES: list[float] = []
 
 
 @dataclass(frozen=True, slots=True)
-class Tell(extend.HostPrimitive):
+class Logged(extend.HostPrimitive):
     file: str
-    name: ClassVar[str] = "tell"
+    name: ClassVar[str] = "logged"
 
     def typing(self, *ins: Type) -> Typing:
         (_,) = ins
@@ -689,7 +695,7 @@ class Tell(extend.HostPrimitive):
         return ()
 
 
-def test_effects_of_ones_own_are_checked() -> None:
+def test_user_defined_effects_are_checked() -> None:
     assert check_effects(Log("a"), Log("b")) == (("log a", "log a"), ("log b", "log b"))
     for wrong, says in (
         (Stubborn(), r"disagree whether they commute(.|\n)*stubborn says False, io io says True"),
@@ -703,8 +709,8 @@ def test_effects_of_ones_own_are_checked() -> None:
         check_effects(Log)  # type: ignore[arg-type]  # it is about that
 
 
-def test_what_acts_outside_obeys_the_laws_and_has_no_lanes_where_it_is_ordered() -> None:
-    checked = check_primitive(Tell("a"), extend.array_type((), "float32"), seeds=(0,))
+def test_a_host_primitive_satisfies_the_laws_and_ordered_ones_are_not_batched() -> None:
+    checked = check_primitive(Logged("a"), extend.array_type((), "float32"), seeds=(0,))
     assert {"lowering_agrees_with_evaluation", "linearize_is_jvp"} <= set(checked.passed)
     assert {r.law for r in checked.refused} >= {"vmap_is_stacking"} and LINES
 
@@ -726,7 +732,7 @@ class Length(extend.Elementwise):
 
 @dataclass(frozen=True, slots=True)
 class Lean(Length):
-    """``sqrt(x²) + y``, whose zeros have signs."""
+    """``sqrt(x²) + y``, with signed zeros."""
 
     name: ClassVar[str] = "lean"
 
@@ -748,10 +754,10 @@ def test_what_says_that_it_commutes_does() -> None:
         check_behavior(LonelyLength(), (F3,), None, DEFAULT_RULES)
 
 
-def test_rules_match_what_commutes_of_ones_own_in_both_orders() -> None:
+def test_rules_apply_to_user_defined_effects_in_both_orders() -> None:
     x = Hole("x")
     rule = RewriteRule("length(x, 0) = |x|", App(Length, x, Number(0)), App(Abs, x), FLOATS)
-    # Its square overflows.
+    # The square overflows.
     with pytest.raises(LawBroken, match="inf"):
         laws.rule_is_sound(rule)
     scalar = extend.array_type((), "float32")

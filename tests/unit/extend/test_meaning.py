@@ -1,4 +1,4 @@
-"""What evaluates a primitive is a function, and its effects say all that it does to references."""
+"""Evaluation is a function, and effects declare every access to references."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ refuse: Any = no_rule
 
 
 class OnRef(extend.RefPrimitive):
-    """A primitive on one reference, whose results are of the type of its array."""
+    """A primitive on one reference, with results of the type of its contents."""
 
     __slots__ = ()
     says: ClassVar[tuple[Any, ...]] = ()
@@ -189,18 +189,18 @@ def test_an_effect_on_what_is_no_reference_is_refused_wherever_it_is_used(effect
         lambda: prim.bind(ref, jnp.ones(3)),
         lambda: effax.make_jaxpr(prim.bind)(ref, jnp.ones(3)),
     ):
-        with pytest.raises(BadRule, match="an effect on what is no reference"):
+        with pytest.raises(BadRule, match="an effect on an operand that is not a reference"):
             use()
     assert ref[...].tolist() == [0, 0, 0]
 
 
 def test_new_contents_of_an_array_are_refused() -> None:
     prim = means(stores, WRITE, discharge=lambda self, ins, is_ref: ([ins[1]], [ins[1], ins[1]]))
-    with pytest.raises(BadRule, match="new contents for argument 1, which is no reference"):
+    with pytest.raises(BadRule, match="new contents for argument 1, which is not a reference"):
         conduct(prim, R3, F3)
 
 
-def test_what_gives_another_result_of_equal_arguments_is_no_function() -> None:
+def test_evaluation_must_be_deterministic() -> None:
     calls = itertools.count()
 
     def random(r: Value, x: Value) -> Sequence[Value]:
@@ -218,9 +218,9 @@ def test_what_gives_another_result_of_equal_arguments_is_no_function() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Lone(extend.FunctionPrimitive):
-    """What its author forgets to put into a list."""
+    """A primitive with results that are not in a list."""
 
-    gives: str
+    result: str
     name: ClassVar[str] = "lone"
 
     def function(self, x: Array) -> Array:
@@ -228,7 +228,7 @@ class Lone(extend.FunctionPrimitive):
 
     def typing(self, *ins: Type) -> Typing:
         loose: Any = Typing
-        return loose(ins[0]) if self.gives == "a type" else Typing(tuple(ins))
+        return loose(ins[0]) if self.result == "a type" else Typing(tuple(ins))
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         given: Any = {
@@ -238,29 +238,29 @@ class Lone(extend.FunctionPrimitive):
             "wider": [ins[0].astype(float)],
             "a type": [ins[0]],
             "a list": [np.array(ins[0])],
-        }[self.gives]
+        }[self.result]
         return given  # type: ignore[no-any-return]  # it is wrong on purpose
 
 
 @pytest.mark.parametrize(
-    ("gives", "says"),
+    ("result", "says"),
     [
-        ("an array", "the evaluation of lone gives results that are no list"),
-        ("nothing", "the evaluation of lone gives results that are no list(.|\n)*None"),
-        ("two", "the evaluation of lone gives another number of results"),
+        ("an array", "the evaluation of lone: results are not a list"),
+        ("nothing", "the evaluation of lone: results are not a list(.|\n)*None"),
+        ("two", "the evaluation of lone: wrong number of results"),
         ("wider", "result 0 of the evaluation of lone is of another type"),
-        ("a type", r"gives no tuple of types(.|\n)*`Typing\(\(x,\)\)`"),
+        ("a type", r"does not return a tuple of types(.|\n)*`Typing\(\(x,\)\)`"),
     ],
 )
-def test_a_call_says_what_the_check_says(gives: str, says: str) -> None:
-    for use in (lambda: check_primitive(Lone(gives), F3), lambda: Lone(gives).bind(jnp.ones(3))):
+def test_a_call_says_what_the_check_says(result: str, says: str) -> None:
+    for use in (lambda: check_primitive(Lone(result), F3), lambda: Lone(result).bind(jnp.ones(3))):
         with pytest.raises(BadRule, match=says):
             use()
 
 
 @dataclass(frozen=True, slots=True)
 class Narrowed(extend.ArrayPrimitive):
-    """A right rule, which makes zeros of its argument's dtype."""
+    """A correct rule that creates zeros of its operand's dtype."""
 
     name: ClassVar[str] = "narrowed"
 
@@ -280,7 +280,7 @@ class Narrowed(extend.ArrayPrimitive):
 
 
 def test_where_64_bits_are_not_enabled_the_error_says_so() -> None:
-    with pytest.raises(BadRule, match=r"gives a tangent(.|\n)*update\(\"enable_x64\", True\)"):
+    with pytest.raises(BadRule, match=r"returns a tangent(.|\n)*update\(\"enable_x64\", True\)"):
         conduct(Narrowed(), extend.array_type((3,), "float64"))
     with effax.enable_x64():
         conduct(Narrowed(), extend.array_type((3,), "float64"))
@@ -298,7 +298,7 @@ def test_what_was_found_reads_well() -> None:
 
 @law
 def of_nothing(jaxpr: Jaxpr, seed: int) -> None:
-    """It says nothing of programs of one equation, or of seeds but 1."""
+    """A law that skips programs of one equation, and all seeds but 1."""
     assume(len(jaxpr.eqns) > 1 and seed == 1)
 
 

@@ -1,4 +1,4 @@
-"""Parameters: equal where they are the same, and of kinds that are written and read back."""
+"""Parameters: equality by kind and bits, and kinds that print and parse."""
 
 from __future__ import annotations
 
@@ -65,15 +65,15 @@ class Full(extend.FunctionPrimitive):
 
 
 @dataclass(frozen=True, slots=True)
-class Told(extend.FunctionPrimitive):
-    """Each kind of parameter, with the annotation that names its class."""
+class Fields(extend.FunctionPrimitive):
+    """A primitive with each kind of parameter, annotated with its class."""
 
     window: Window
     side: Side | None = None
     ends: tuple[Range, ...] = ()
     factor: float | None = None
     factors: tuple[float, ...] = ()
-    name: ClassVar[str] = "told"
+    name: ClassVar[str] = "fields"
 
     def function(self, x: Array) -> Array:
         return x
@@ -83,14 +83,14 @@ class Told(extend.FunctionPrimitive):
     ("one", "other"),
     [(2, 2.0), (1, True), (0.0, -0.0), (1.0, 1 + 0j), ((1,), (1.0,)), (2.0, np.float64(2.0))],
 )
-def test_what_python_takes_for_equal_is_told_apart(one: object, other: object) -> None:
+def test_values_that_python_takes_for_equal_differ(one: object, other: object) -> None:
     assert one == other
     assert Full(one) != Full(other) and Full(one) == Full(copy.deepcopy(one))
     assert hash(Full(one)) == hash(Full(copy.deepcopy(one)))
     assert Full(frozenset({one})) != Full(frozenset({other}))
 
 
-def test_nan_is_equal_to_itself_and_records_are_told_apart_inside() -> None:
+def test_nan_is_equal_to_itself_and_records_are_compared_by_fields() -> None:
     assert Full(float("nan")) == pickle.loads(pickle.dumps(Full(float("nan"))))
     assert Full(Range(1, 2)) != Full(Range(True, 2)) and Full(Window(1, Side.LEFT)) != Full(
         Window(True, Side.LEFT)
@@ -113,37 +113,39 @@ def test_a_field_of_floats_that_is_given_an_integer_has_a_float() -> None:
         assert "scaled[k=2.0]" in str(found)
         assert Scaled(k).bind(i)[0].dtype == effax.jit(Scaled(k).bind)(i)[0].dtype == np.float32
         assert parse(str(found), extend.registry(Scaled)) == found
-    (eqn,) = effax.make_jaxpr(Told(Window(1, Side.LEFT), None, (), 1, (1, 2.0)).bind)(i).jaxpr.eqns
-    assert eqn.prim == Told(Window(1, Side.LEFT), None, (), 1.0, (1.0, 2.0))
+    (eqn,) = effax.make_jaxpr(Fields(Window(1, Side.LEFT), None, (), 1, (1, 2.0)).bind)(
+        i
+    ).jaxpr.eqns
+    assert eqn.prim == Fields(Window(1, Side.LEFT), None, (), 1.0, (1.0, 2.0))
 
 
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        (np.float32(2), r"float32(.|\n)*write `float\(...\)`"),
-        (np.int64(2), r"int64(.|\n)*write `int\(...\)`"),
+        (np.float32(2), r"float32(.|\n)*convert it to a Python scalar: `float\(...\)`"),
+        (np.int64(2), r"int64(.|\n)*convert it to a Python scalar: `int\(...\)`"),
         (range(3), r"range\(0, 3\)(.|\n)*a tuple"),
         (len, "built-in function len"),
         (int, "<class 'int'>"),
         (Side.LEFT, r"Side.LEFT(.|\n)*annotate the field with the class, `Side`"),
         (Window(1, Side.LEFT), "annotate the field with the class, `Window`"),
         (Range(1, 2), "annotate the field with the class, `Range`"),
-        ((1, (np.float64(2),)), r"float64(.|\n)*write `float\(...\)`"),
+        ((1, (np.float64(2),)), r"float64(.|\n)*convert it to a Python scalar: `float\(...\)`"),
         (frozenset({Side.LEFT}), "annotate the field with the class, `Side`"),
     ],
     ids=repr,
 )
-def test_a_parameter_that_cannot_be_read_back_is_told_first(value: object, says: str) -> None:
-    wanted = rf"the parameter k of full_of cannot be written(.|\n)*enums(.|\n)*`k` is (.|\n)*{says}"
+def test_a_parameter_that_does_not_parse_is_reported(value: object, says: str) -> None:
+    wanted = rf"the parameter k of full_of cannot be printed(.|\n)*enums(.|\n)*`k` is (.|\n)*{says}"
     with pytest.raises(BadArgument, match=wanted):
         check_primitive(Full(value), F3)
 
 
 def test_kinds_that_annotations_name_are_read_back() -> None:
-    prim = Told(Window(3, Side.RIGHT), Side.LEFT, (Range(1, 2),), 0.5, (1.0,))
+    prim = Fields(Window(3, Side.RIGHT), Side.LEFT, (Range(1, 2),), 0.5, (1.0,))
     check_written(prim)
     program = effax.make_jaxpr(prim.bind)(jnp.ones(3)).jaxpr
-    assert parse(str(program), extend.registry(Told)) == program
+    assert parse(str(program), extend.registry(Fields)) == program
     for value in (
         1,
         2.5,
@@ -161,16 +163,16 @@ def test_kinds_that_annotations_name_are_read_back() -> None:
     assert "enums" in KINDS
 
 
-def test_a_parameter_of_another_kind_than_declared_is_told() -> None:
+def test_a_parameter_of_another_kind_than_declared_is_reported() -> None:
     loose: Any = Scaled
     for value in ("a", True, None):
         with pytest.raises(BadArgument, match="the parameter k of scaled is of another kind"):
             check_primitive(loose(value), F3)
-    told: Any = Told
+    with_fields: Any = Fields
     with pytest.raises(
-        BadArgument, match=r"declare Thawed with `@dataclass\(frozen=True\)`|hashed"
+        BadArgument, match=r"declare Thawed with `@dataclass\(frozen=True\)`|hashable"
     ):
-        check_primitive(told(Thawed(1)), F3)
+        check_primitive(with_fields(Thawed(1)), F3)
 
 
 @dataclass(slots=True)
@@ -207,10 +209,10 @@ class Misnamed(Nameless):
     ("prim", "says"),
     [
         (Loose(1.0), r"not frozen(.|\n)*@dataclass\(frozen=True"),
-        (Bare(1.0), r"no dataclass(.|\n)*@dataclass\(frozen=True"),
-        (Nameless(), "no name that prints"),
-        (Misnamed(), "no name that prints"),
-        (Full([1]), "cannot be hashed"),
+        (Bare(1.0), r"not a dataclass(.|\n)*@dataclass\(frozen=True"),
+        (Nameless(), "no valid name"),
+        (Misnamed(), "no valid name"),
+        (Full([1]), "is not hashable"),
     ],
 )
 def test_what_is_no_primitive_says_why_wherever_it_is_used(prim: Any, says: str) -> None:
@@ -235,12 +237,12 @@ class Kept(extend.FunctionPrimitive):
 
 @law
 def never(jaxpr: Jaxpr, seed: int) -> None:
-    """Nothing is so."""
+    """Return False."""
     raise AssertionError("it is not so")
 
 
 class Odd:
-    """What raises whatever it is asked."""
+    """An object whose methods raise."""
 
     __hash__ = object.__hash__
 

@@ -1,4 +1,4 @@
-"""Primitives that are declared outside of the library, under every transformation."""
+"""User-defined primitives under every transformation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Rule = Callable[..., Any]
 
 
 class Shear(extend.ArrayPrimitive):
-    """``x + y·k``, linear in both operands; the base of what follows."""
+    """``x + y·k``, linear in both operands; the base of the primitives below."""
 
     __slots__ = ()
     name: ClassVar[str] = "shear"
@@ -162,13 +162,13 @@ def test_a_wrong_evaluation_is_named(prim: Shear, says: str) -> None:
 @dataclass(frozen=True, slots=True)
 class Unbatched(Shear):
     def batch(self, ins: Sequence[Any], batched: Sequence[bool], size: int) -> tuple[Any, Any]:
-        raise NotApplicable("a shear has no lanes")
+        raise NotApplicable("a shear has no batch rule")
 
 
 def test_a_rule_that_does_not_apply_says_why() -> None:
     checked = check_primitive(Unbatched(), F3, F3)
-    assert ("vmap_is_stacking", "a shear has no lanes") in [r[:2] for r in checked.refused]
-    with pytest.raises(EffaxError, match="a shear has no lanes"):
+    assert ("vmap_is_stacking", "a shear has no batch rule") in [r[:2] for r in checked.refused]
+    with pytest.raises(EffaxError, match="a shear has no batch rule"):
         jax.vmap(lambda x: Unbatched().bind(x, x)[0])(jnp.ones((2, 3)))
 
 
@@ -187,32 +187,32 @@ X, MANY = jnp.ones(3), jnp.arange(300.0)
         (
             replaced(jvp=lambda self, primals, tangents: (primals, tangents)),
             lambda p: jax.jvp(lambda x: p.bind(x, x)[0], (X,), (X,)),
-            r"the jvp rule of shear gives another number of results\n *expected: 1\n *found: +2",
+            r"the jvp rule of shear: wrong number of results\n *expected: 1\n *found: +2",
         ),
         (
             replaced(jvp=lambda self, primals, tangents: (primals[:1], [tangents[0].sum()])),
             lambda p: jax.jvp(lambda x: p.bind(x, x)[0], (X,), (X,)),
-            r"the jvp rule of shear gives a tangent of another type\n *expected: f32\[3\]",
+            r"the jvp rule of shear returns a tangent of another type\n *expected: f32\[3\]",
         ),
         (
             replaced(transpose=lambda self, ins, cts: cts),
             lambda p: jax.grad(lambda x: p.bind(x, x)[0].sum())(X),
-            r"the transpose rule of shear gives another number of cotangents",
+            r"the transpose rule of shear: wrong number of cotangents",
         ),
         (
             replaced(batch=lambda self, ins, batched, size: ([ins[0]], [False])),
             lambda p: jax.vmap(lambda x: p.bind(x, x)[0])(jnp.ones((2, 3))),
-            r"the batch rule of shear gives a result of another type",
+            r"the batch rule of shear returns a result of another type",
         ),
         (
             replaced(jvp=lambda self, primals, tangents: ([primals[0] + MANY[:3]], tangents[:1])),
             lambda p: jax.jvp(lambda x: p.bind(x, x)[0], (X,), (X,)),
-            r"closes over an array(.|\n)*found: +one of the type f32\[300\]",
+            r"closes over an array(.|\n)*found: +a value of type f32\[300\]",
         ),
         (
             replaced(lower=lambda self, w, ins: extend.program(w, lambda *x: [None], ins, "f")),
             lambda p: jax.jit(lambda x: p.bind(x, x)[0])(X),
-            r"gives None for a result",
+            r"returns None for a result",
         ),
         (
             Right(),
@@ -222,7 +222,7 @@ X, MANY = jnp.ones(3), jnp.arange(300.0)
         (Right(), lambda p: p.bind(X, "x"), r"argument 1 of shear"),
     ],
 )
-def test_a_rule_that_gives_what_does_not_fit_is_named(prim: Shear, use: Rule, says: str) -> None:
+def test_a_rule_with_results_of_another_type_is_named(prim: Shear, use: Rule, says: str) -> None:
     with pytest.raises(EffaxError, match=says):
         use(prim)
 
@@ -236,7 +236,7 @@ def test_a_rule_may_close_over_scalars_and_small_arrays(half: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Bump(extend.RefPrimitive):
-    """``ref += step·x``, and what the reference held before."""
+    """``ref += step·x``, and the old contents."""
 
     step: float
     name: ClassVar[str] = "bump"
@@ -255,11 +255,11 @@ class Bump(extend.RefPrimitive):
         return [before]
 
     def discharge(self, ins: Sequence[Any], is_ref: Sequence[bool]) -> tuple[Any, Any]:
-        held, x = ins
-        return [held], [held + self.step * x, None]
+        old, x = ins
+        return [old], [old + self.step * x, None]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        # The same of tangents; a reference whose tangent is zero may not be given a tangent.
+        # Apply it to tangents; a reference with a zero tangent must not get a tangent.
         dref, dx = tangents
         if dref is None:
             if dx is not None:
@@ -280,7 +280,7 @@ class Bump(extend.RefPrimitive):
     def batch(self, ins: Sequence[Any], batched: Sequence[bool], size: int) -> tuple[Any, Any]:
         ref, x = ins
         if not batched[0]:
-            raise NotApplicable("lanes would write one reference")
+            raise NotApplicable("batch elements would write one reference")
         wide = x if batched[1] else jnp.broadcast_to(x, (size, *x.shape))
         return self.bind(ref, wide), [True]
 
@@ -292,7 +292,7 @@ def test_a_primitive_on_references_obeys_every_law() -> None:
     types = (extend.ref_type(F3), F3)
     checked = check_primitive(Bump(0.5), *types, linear=(True, True))
     assert {refused.reason for refused in checked.refused} == {
-        "bump cannot be batched here: not all lanes run it"
+        "bump cannot be batched here: not all batch elements run it"
     }
     assert {"transpose_is_adjoint", "jvp_is_the_derivative"} <= set(checked.passed)
     (stacking,) = [r for r in checked.refused if r.law == "vmap_is_stacking"]
@@ -326,12 +326,12 @@ def test_a_primitive_on_references_runs_in_place_and_in_order() -> None:
     np.testing.assert_allclose(jax.vmap(jax.grad(g))(jnp.ones((2, 3))), 7 * np.ones((2, 3)))
 
 
-def test_a_batch_that_a_primitive_on_references_has_not_is_told_with_a_remedy() -> None:
+def test_a_batch_that_does_not_apply_is_reported_with_a_remedy() -> None:
     shared, own = jax.new_ref(jnp.zeros(3)), jax.new_ref(jnp.zeros((2, 3)))
     rows, which = jnp.ones((2, 3)), jnp.array([True, False])
     with pytest.raises(
         NotApplicable,
-        match=r"all lanes share a ref[\s\S]*argument 0, Ref\{f32\[3\]\}[\s\S]*in_axes",
+        match=r"the batch elements share a ref[\s\S]*argument 0, Ref\{f32\[3\]\}[\s\S]*in_axes",
     ):
         jax.vmap(lambda x: Bump(0.5).bind(shared, x)[0])(rows)
 
@@ -339,7 +339,7 @@ def test_a_batch_that_a_primitive_on_references_has_not_is_told_with_a_remedy() 
         return jax.lax.cond(p, lambda: Bump(0.5).bind(r, x)[0], lambda: x)
 
     with pytest.raises(
-        NotApplicable, match=r"not all lanes run it[\s\S]*remedy: +apply it in every"
+        NotApplicable, match=r"not all batch elements run it[\s\S]*remedy: +apply it to every"
     ):
         jax.vmap(step)(which, own, rows)
     assert not shared[...].any() and not own[...].any()

@@ -1,4 +1,4 @@
-"""Programs to draw, and reading of what was drawn."""
+"""Programs to draw, and functions that read pictures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ jax: Any = effax
 
 
 def training_step() -> Jaxpr:
-    """References of the caller and its own, a scan, a cond, literals, a result that is early."""
+    """Return a program with references, a scan, a cond, literals, and an early result."""
 
     def step(w_ref: Any, x: Any, y: Any) -> Any:
         total = jax.new_ref(jnp.zeros(3))
@@ -38,7 +38,7 @@ def training_step() -> Jaxpr:
 
 
 def chain(n: int) -> Jaxpr:
-    """A program of about ``n`` equations, of which some operands are far."""
+    """Return a program of about ``n`` equations, with distant uses of some operands."""
 
     def f(x: Any, w: Any, r: Any) -> Any:
         for i in range(n // 12):
@@ -55,19 +55,19 @@ def chain(n: int) -> Jaxpr:
 
 
 def elements(svg: str, class_: str) -> list[ElementTree.Element]:
-    """The elements of a class, in order."""
+    """Return the elements of a class, in order."""
     root = ElementTree.fromstring(svg)
     return [e for e in root.iter() if class_ in e.get("class", "").split()]
 
 
 def titles(svg: str) -> list[str]:
-    """What is said of each box."""
+    """Return the tooltip of each box."""
     found = [e.find(f"{SVG}title") for e in elements(svg, "fx-e")]
     return [e.text or "" for e in found if e is not None]
 
 
 def placed_programs(placed: Placed) -> Iterator[Placed]:
-    """The program and those in it."""
+    """Return the program and its subjaxprs."""
     yield placed
     for box in placed.boxes:
         for frame in box.frames:

@@ -1,4 +1,4 @@
-"""Pages in a real browser: nothing goes wrong, boxes fold, equations tell about themselves."""
+"""Pages in a browser: no errors, folding, details of equations, search."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
 
 ERRORS = "<script>window.wrong = []; onerror = (m) => { window.wrong.push(String(m)); };</script>"
 
-# What a user does, and what is seen each time.
+# Actions of a user, and the state after each.
 ACTIONS = """<script>
 const q = (s) => document.querySelector(s);
 const svg = q("#program > svg");
@@ -81,7 +81,7 @@ box.focus();
 seen.focus = state();
 q("#find").value = "a[...] += d";
 fire(q("#find"), "input");
-seen.found = {...state(), told: q("#found").textContent};
+seen.found = {...state(), status: q("#found").textContent};
 q("#fold").click();
 key(q("#find"), "Enter");
 seen.went = state();
@@ -92,7 +92,7 @@ document.title = JSON.stringify({...seen, wrong: window.wrong});
 
 
 def seen(page: str, folder: Path, *options: str) -> Any:
-    """What the page says in its title after all scripts have run."""
+    """Return the JSON that the page writes into its title after all scripts have run."""
     file = folder / "page.html"
     file.write_text(page, encoding="utf-8")
     assert BROWSER is not None
@@ -110,47 +110,47 @@ def seen(page: str, folder: Path, *options: str) -> Any:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def states(tmp_path_factory: pytest.TempPathFactory) -> Any:
     page = show.html(training_step(), title="x")
     page = page.replace("<head>", f"<head>{ERRORS}").replace("</body>", f"{ACTIONS}</body>")
     return seen(page, tmp_path_factory.mktemp("browser"))
 
 
-def test_nothing_goes_wrong(told: Any) -> None:
-    assert told["wrong"] == []
+def test_no_errors(states: Any) -> None:
+    assert states["wrong"] == []
 
 
-def test_boxes_never_overlap_and_wires_stay_on_them_however_they_are_folded(told: Any) -> None:
+def test_folding_keeps_boxes_apart_and_wires_attached(states: Any) -> None:
     for name in ("start", "folded", "again", "all", "open"):
-        assert (told[name]["clashes"], told[name]["loose"]) == (0, 0), name
+        assert (states[name]["clashes"], states[name]["loose"]) == (0, 0), name
 
 
-def test_boxes_fold_and_open(told: Any) -> None:
-    start, folded, everything = (told[k]["height"] for k in ("start", "folded", "all"))
+def test_boxes_fold_and_open(states: Any) -> None:
+    start, folded, everything = (states[k]["height"] for k in ("start", "folded", "all"))
     assert everything < folded < start - 50
-    assert told["folded"]["expanded"] == "false"
-    assert told["again"]["height"] == told["open"]["height"] == start
-    assert told["closer"]["height"] == pytest.approx(1.25 * told["went"]["height"])
+    assert states["folded"]["expanded"] == "false"
+    assert states["again"]["height"] == states["open"]["height"] == start
+    assert states["closer"]["height"] == pytest.approx(1.25 * states["went"]["height"])
 
 
-def test_an_equation_tells_about_itself_and_lights_its_wires(told: Any) -> None:
+def test_pointing_shows_details_and_highlights_wires(states: Any) -> None:
     for how in ("over", "focus"):
-        about = told[how]["aside"]
+        about = states[how]["aside"]
         assert "dot_general" in about and "pages.py:" in about and "jnp.tanh(x @ w)" in about
-        assert told[how]["lit"] >= 2
-    assert told["away"]["lit"] == 0
-    assert "Reading the picture" in told["away"]["aside"]
+        assert states[how]["lit"] >= 2
+    assert states["away"]["lit"] == 0
+    assert "Reading the picture" in states["away"]["aside"]
 
 
-def test_equations_are_found_in_folded_boxes_too(told: Any) -> None:
-    assert told["found"]["told"] == "1 found"
-    assert told["all"]["height"] < told["went"]["height"] <= told["start"]["height"]
-    assert "a[...] += d" in told["went"]["aside"] and "row * c" in told["went"]["aside"]
+def test_equations_are_found_in_folded_boxes_too(states: Any) -> None:
+    assert states["found"]["status"] == "1 found"
+    assert states["all"]["height"] < states["went"]["height"] <= states["start"]["height"]
+    assert "a[...] += d" in states["went"]["aside"] and "row * c" in states["went"]["aside"]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_can_be_read_on_what_is_behind_it(scheme: str, tmp_path: Path) -> None:
-    """The contrast of all text is at least 4.5, as the web's guidelines ask."""
+def test_contrast_of_text(scheme: str, tmp_path: Path) -> None:
+    """The contrast of text is at least 4.5, as WCAG requires."""
     measure = """<script>
 const light = (c) => {
   const [r, g, b] = c.match(/[\\d.]+/g).map((v) => v / 255).map((v) =>

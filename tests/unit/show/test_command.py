@@ -1,4 +1,4 @@
-"""python -m effax show: what it prints, what it refuses, and how it says so."""
+"""``python -m effax show``: output and errors."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ F3 = array_type((3,), "float32")
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a module that can be imported from it."""
+    """Change to a folder with a module."""
     (tmp_path / "shown_model.py").write_text(MODULE)
     (tmp_path / "shown_broken.py").write_text("import a_module_that_is_not_there\n")
     monkeypatch.chdir(tmp_path)
@@ -150,36 +150,36 @@ def test_wide_types_where_they_are_asked_for(here: Path, capsysbinary: Captured)
 
 
 @pytest.mark.parametrize(
-    ("argv", "told"),
+    ("argv", "found"),
     [
-        (["nowhere:f"], "there is no module 'nowhere'"),
-        (["nowhere.at.all:f"], "there is no module"),
-        ([":f"], "there is no module"),
-        (["nowhere.py:f"], "there is no file 'nowhere.py'"),
+        (["nowhere:f"], "unknown module 'nowhere'"),
+        (["nowhere.at.all:f"], "unknown module"),
+        ([":f"], "unknown module"),
+        (["nowhere.py:f"], "'nowhere.py' does not exist"),
         (["shown_model"], "add the name of a function: shown_model:f"),
         (["shown_model:lose"], "expected: loss"),
-        (["shown_model:number"], "is no function"),
-        (["shown_model:traced", "--args", "f32[]"], "leave --args out"),
+        (["shown_model:number"], "is not a function"),
+        (["shown_model:traced", "--args", "f32[]"], "omit --args"),
         (["shown_model:loss"], "missing a required argument: 'x'"),
         (["shown_model:loss", "--args", "f32[3"], "column 1"),
         (["shown_model:loss", "--args", "f99[3], f32[3]"], "unknown dtype"),
         (["shown_model:loss", "--args", "f32[3] f32[3]"], "expected: `,`"),
         (["shown_model:loss", "--args", "f32[3], f32[3]", "--passes", "jpv"], "did you mean jvp?"),
         (["shown_model:traced", "--passes", "shown_model:other"], "has no 'other'"),
-        (["shown_model:traced", "--passes", "shown_model:number"], "is no pass"),
+        (["shown_model:traced", "--passes", "shown_model:number"], "is not a pass"),
         (["shown_model:loss", "--args", "f32[3], f32[3]", "-o", "no/such/file"], "cannot write"),
     ],
 )
-def test_what_does_not_exist_is_told(
-    here: Path, capsysbinary: Captured, argv: list[str], told: str
+def test_invalid_targets_are_errors(
+    here: Path, capsysbinary: Captured, argv: list[str], found: str
 ) -> None:
     status, out, err = show(capsysbinary, *argv)
     assert (status, out) == (USAGE, "")
-    assert err.startswith("error: ") and told in err
+    assert err.startswith("error: ") and found in err
     assert "Traceback" not in err
 
 
-def test_what_fails_inside_is_told_apart(here: Path, capsysbinary: Captured) -> None:
+def test_failures_have_another_status(here: Path, capsysbinary: Captured) -> None:
     status, _, err = show(capsysbinary, "shown_model:loss", "--args", "f32[3], f32[2]")
     assert status == FAILED and "matmul" in err
     with pytest.raises(ModuleNotFoundError, match="a_module_that_is_not_there"):
@@ -191,7 +191,7 @@ def test_programs_that_are_not_well_formed_are_not_shown(
 ) -> None:
     asked = ["show", "shown_model:twice", "--args", "f32[]", "--passes", "shown_model:broken"]
     assert main(asked) == FAILED
-    assert b"the pass shown_model:broken gives a program that is not well" in (
+    assert b"the pass shown_model:broken returns a program that is not well" in (
         capsysbinary.readouterr().err
     )
     (here / "late.txt").write_text("{ lambda ; b:f32[]. let a:f32[] = sin b in (a,) }")
@@ -220,10 +220,10 @@ def test_it_runs_as_a_module_and_explains_itself(here: Path) -> None:
             [*command, *argv], capture_output=True, text=True, env=environment, check=False
         )
 
-    told = run("show", "--help")
-    assert told.returncode == 0
+    found = run("show", "--help")
+    assert found.returncode == 0
     for part in ("--args", "--passes", "--to", "Ref{f32[3]}", "discharge"):
-        assert part in told.stdout
+        assert part in found.stdout
     wrong = run("show", "shown_model:loss", "--to", "pdf")
     assert wrong.returncode == USAGE and "invalid choice: 'pdf'" in wrong.stderr
     shown = run("show", "shown_model:traced", "--to", "html")
@@ -258,7 +258,7 @@ def test_arguments_are_values_with_types_as_leaves() -> None:
         ("9" * 5000, 1),
     ],
 )
-def test_what_is_no_value_is_shown_where_it_is(text: str, column: int) -> None:
+def test_errors_of_arguments_have_a_column(text: str, column: int) -> None:
     with pytest.raises(ParseError) as raised:
         read_arguments(text)
     assert raised.value.column == column

@@ -1,4 +1,4 @@
-"""Coordinates: nothing overlaps, everything is connected, rows and rails follow the program."""
+"""Layout: no overlap, all operands connected, rows and rails in program order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.unit.show.pages import chain, placed_programs, training_step
 
 
 def overlaps(placed: Placed) -> list[tuple[str, str]]:
-    """Pairs of boxes of one program that share room."""
+    """Return the pairs of boxes that overlap."""
     found = []
     for i, a in enumerate(placed.boxes):
         for b in placed.boxes[i + 1 :]:
@@ -40,7 +40,7 @@ def check_geometry(placed: Placed) -> None:
 
 
 def check_connections(placed: Placed) -> None:
-    """Each operand has a wire that ends at its port, or its name there; and comes from above."""
+    """Check that each operand has a wire or a name at its port, and comes from above."""
     made = {p.var: (p.x, b.y + b.height) for b in placed.boxes for p in b.outs}
     wires = {wire.var: wire for wire in placed.wires}
     for box in placed.boxes:
@@ -60,7 +60,7 @@ def check_connections(placed: Placed) -> None:
 
 
 def check_effects(placed: Placed) -> None:
-    """What has effects stands in program order, each in a row of its own, to the right."""
+    """Check that equations with effects are in program order, in separate rows, at the right."""
     acting = [box for box in placed.boxes if box.taps]
     acting.sort(key=lambda box: box.y)
     for first, second in pairwise(acting):

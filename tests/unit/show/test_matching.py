@@ -1,4 +1,4 @@
-"""Which equations two programs share."""
+"""Matching of the equations of two programs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hypothesis import given
 
 from effax.ir.syntax import Jaxpr, renumbered
 from effax.ir.text.parser import parse
-from effax.show.matching import changes_told, compare_programs
+from effax.show.matching import changed_counts, compare_programs
 from effax.testing.strategies import ANYTHING, programs
 from effax.transforms.optimize.dce import dce
 
@@ -15,16 +15,16 @@ from effax.transforms.optimize.dce import dce
 def test_equal_programs_share_everything(jaxpr: Jaxpr) -> None:
     assert compare_programs(jaxpr, jaxpr) == ({}, {})
     assert compare_programs(jaxpr, renumbered(jaxpr)) == ({}, {})
-    assert changes_told(jaxpr, jaxpr) == "the same primitives"
+    assert changed_counts(jaxpr, jaxpr) == "the same primitives"
 
 
 @given(programs(ANYTHING))
-def test_what_dce_leaves_was_there_before(jaxpr: Jaxpr) -> None:
+def test_dce_adds_no_equation(jaxpr: Jaxpr) -> None:
     small = dce(jaxpr, [i == 0 for i in range(len(jaxpr.outs))]).unwrap().jaxpr
     found = compare_programs(jaxpr, small)
     assert len(found.before) - len(found.after) == len(jaxpr.eqns) - len(small.eqns)
     if not any(eqn.prim.subjaxprs() for eqn in jaxpr.eqns):
-        # Where a reference was consumed for an unused result, it is freed instead.
+        # A freeze with an unused result becomes a free.
         assert all(small.eqns[i].prim.name == "free_ref" for i in found.after)
 
 
@@ -36,15 +36,15 @@ def test_a_changed_equation_does_not_mark_those_after_it() -> None:
         "{ lambda ; a:f32[]. let b:f32[] = cos a; c:f32[] = mul b b; d:f32[] = exp c in (d,) }"
     )
     assert compare_programs(first, second) == ({0: "gone"}, {0: "new"})
-    assert changes_told(first, second) == "cos +1, sin −1"
+    assert changed_counts(first, second) == "cos +1, sin −1"
 
 
-def test_what_computes_the_same_is_found_wherever_it_stands() -> None:
+def test_equal_computations_match_in_any_order() -> None:
     first = parse(
         "{ lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = sin b; d:f32[] = mul b c in (d,) }"
     )
     second = parse("{ lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b b in (c,) }")
-    # The first sine stays; the one of the sine goes, though the kind of both is one.
+    # The first sine is kept, the second one is removed, though both have one kind.
     assert compare_programs(first, second) == ({1: "gone"}, {})
 
 

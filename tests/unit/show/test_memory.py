@@ -1,4 +1,4 @@
-"""Timelines: what is live, when references are touched."""
+"""Timelines: live memory, accesses to references."""
 
 from __future__ import annotations
 
@@ -17,50 +17,50 @@ from tests.unit.show.pages import chain, elements, training_step
 
 
 def test_values_live_from_their_equation_to_their_last_use() -> None:
-    told = profile(
+    found = profile(
         parse(
             "{ lambda ; a:f32[10]. let b:f32[10] = sin a; "
             "c:f32[5,2] = reshape[new_sizes=(5, 2)] b; d:f32[] = reduce_sum[axes=(0, 1)] c; "
             "e:f32[] = sin d in (e,) }"
         )
     )
-    assert told.arguments == 40
-    assert [step.live for step in told.steps] == [80, 120, 84, 48]
-    assert (told.peak, told.at) == (120, 1)
-    assert dict(told.largest) == {"a:f32[10]": 40, "b:f32[10]": 40, "c:f32[5,2]": 40}
+    assert found.arguments == 40
+    assert [step.live for step in found.steps] == [80, 120, 84, 48]
+    assert (found.peak, found.at) == (120, 1)
+    assert dict(found.largest) == {"a:f32[10]": 40, "b:f32[10]": 40, "c:f32[5,2]": 40}
 
 
 def test_references_live_until_they_are_consumed_or_used_for_the_last_time() -> None:
-    told = profile(
+    found = profile(
         parse(
             "{ lambda ; a:f32[10] z:Ref{f32[2]}. let b:Ref{f32[10]} = new_ref a; "
             "b[...] += a; c:f32[10] <- b[...]; d:f32[10] = sin c; e:f32[10] = sin d in (e,) }"
         )
     )
-    assert told.arguments == 48
-    assert [step.live for step in told.steps] == [88, 88, 128, 128, 128]
-    caller, own = told.lanes
+    assert found.arguments == 48
+    assert [step.live for step in found.steps] == [88, 88, 128, 128, 128]
+    caller, own = found.tracks
     assert (caller.label, caller.first, caller.last) == ("z:Ref{f32[2]}", 0, 4)
     assert (own.label, own.bytes, own.first, own.last) == ("b:Ref{f32[10]}", 40, 0, 2)
-    words = [[t.words for t in step.touches] for step in told.steps]
+    words = [[t.words for t in step.touches] for step in found.steps]
     assert words == [[("alloc",)], [("accum",)], [("read",)], [], []]
 
 
 def test_programs_inside_add_to_what_is_live_and_touch_the_references_of_their_caller() -> None:
-    told = profile(training_step())
-    (scan,) = [span for span in told.spans if span.label.startswith("scan")]
-    inside = told.steps[scan.start : scan.stop]
-    assert scan.start > 0 and told.steps[scan.start - 1].text == "scan"
-    assert [lane.label for lane in told.lanes] == ["w_ref · a:Ref{f32[3]}", "e:Ref{f32[3]}"]
-    lane = 1
-    assert any(t.lane == lane and t.words == ("accum",) for step in inside for t in step.touches)
-    # The element of the scanned input is a copy; the carry and the constant are not.
-    assert inside[0].live == told.steps[scan.start - 1].live + 12 + 12
-    assert [span.label for span in told.spans][-2:] == ["cond false", "cond true"]
+    found = profile(training_step())
+    (scan,) = [span for span in found.spans if span.label.startswith("scan")]
+    inside = found.steps[scan.start : scan.stop]
+    assert scan.start > 0 and found.steps[scan.start - 1].text == "scan"
+    assert [track.label for track in found.tracks] == ["w_ref · a:Ref{f32[3]}", "e:Ref{f32[3]}"]
+    track = 1
+    assert any(t.track == track and t.words == ("accum",) for step in inside for t in step.touches)
+    # The element of the scanned input is a copy; carry and constant are not.
+    assert inside[0].live == found.steps[scan.start - 1].live + 12 + 12
+    assert [span.label for span in found.spans][-2:] == ["cond false", "cond true"]
 
 
 def brute_force(jaxpr: Jaxpr) -> list[int]:
-    """What is live at each equation of a program that holds none, by the definition."""
+    """Return the live bytes at each equation of a program without subjaxprs, by definition."""
     found = []
     for k in range(len(jaxpr.eqns)):
         live = sum(bytes_of(v.type) for v in jaxpr.binders)
@@ -73,26 +73,26 @@ def brute_force(jaxpr: Jaxpr) -> list[int]:
 
 
 @given(programs(ANYTHING))
-def test_what_is_live_agrees_with_the_definition(jaxpr: Jaxpr) -> None:
+def test_live_bytes_agree_with_the_definition(jaxpr: Jaxpr) -> None:
     flat = [eqn for eqn in jaxpr.eqns if not eqn.prim.subjaxprs()]
     made = {v.id for eqn in flat for v in eqn.outs} | {v.id for v in jaxpr.binders}
     flat = [e for e in flat if all(not isinstance(a, Var) or a.id in made for a in e.ins)]
     made = {v.id for eqn in flat for v in eqn.outs} | {v.id for v in jaxpr.binders}
     outs = [a for a in jaxpr.outs if not isinstance(a, Var) or a.id in made]
     program = jaxpr.replace(eqns=flat, outs=outs)
-    told = profile(program)
-    assert [step.live for step in told.steps] == brute_force(program)
-    assert told.peak == max([step.live for step in told.steps], default=told.arguments)
-    assert told.at < 0 or sum(size for _, size in told.largest) == told.peak
+    found = profile(program)
+    assert [step.live for step in found.steps] == brute_force(program)
+    assert found.peak == max([step.live for step in found.steps], default=found.arguments)
+    assert found.at < 0 or sum(size for _, size in found.largest) == found.peak
 
 
 @given(programs(ANYTHING))
-def test_what_is_live_at_the_peak_adds_up_inside_of_held_programs_too(jaxpr: Jaxpr) -> None:
-    told = profile(jaxpr)
-    if told.at >= 0:
-        assert sum(size for _, size in told.largest) == told.peak
-    for lane in told.lanes:
-        assert 0 <= lane.first <= lane.last < max(len(told.steps), 1)
+def test_live_values_at_the_peak_add_up_with_subjaxprs(jaxpr: Jaxpr) -> None:
+    found = profile(jaxpr)
+    if found.at >= 0:
+        assert sum(size for _, size in found.largest) == found.peak
+    for track in found.tracks:
+        assert 0 <= track.first <= track.last < max(len(found.steps), 1)
 
 
 def test_bytes_are_shown_in_three_digits() -> None:
@@ -117,17 +117,17 @@ def test_labels_of_timelines_stay_inside_of_them() -> None:
             made = [BroadcastInDim((9 if i == at else 1,), ()) for i in range(n)]
             jaxpr = program([F32], lambda b, x: [b(prim, x) for prim in made])  # noqa: B023
             eqns = [eqn._replace(source=place) for eqn in jaxpr.eqns]
-            # The large one is not kept, so that the peak is there.
+            # The large value dies, so the peak is there.
             outs = [v for i, v in enumerate(jaxpr.outs) if i != at]
             jaxpr = jaxpr.replace(eqns=eqns, outs=outs)
             drawn = show.timeline(jaxpr)
             width = float(elements(drawn, "fx")[0].attrib["width"])
             assert width < 1100
             (peak,) = elements(drawn, "fx-top")
-            told, x = peak.text or "", float(peak.attrib["x"])
-            length = len(told) * SMALL
+            found, x = peak.text or "", float(peak.attrib["x"])
+            length = len(found) * SMALL
             first = x - length if peak.get("text-anchor") == "end" else x
-            assert first >= 0 and first + length <= width and "file.py:7" in told
+            assert first >= 0 and first + length <= width and "file.py:7" in found
 
 
 def test_names_of_references_do_not_widen_timelines_without_end() -> None:

@@ -32,7 +32,7 @@ SCALAR = array_type((), "float32")
 def test_every_equation_is_drawn_and_can_be_read_where_the_pointer_rests(jaxpr: Jaxpr) -> None:
     drawn = titles(show.svg(jaxpr))
     for eqn in jaxpr.eqns:
-        assert eqn_str(eqn) in [told.partition("\n")[0] for told in drawn]
+        assert eqn_str(eqn) in [found.partition("\n")[0] for found in drawn]
     ElementTree.fromstring(show.timeline(jaxpr))
     ElementTree.fromstring(show.compare(jaxpr, jaxpr))
 
@@ -44,7 +44,7 @@ def test_pictures_of_equal_programs_are_equal() -> None:
         assert picture(first) == picture(second)
 
 
-def test_labels_tell_names_and_types_and_rails_tell_what_is_done() -> None:
+def test_labels_have_names_and_types_and_rails_have_accesses() -> None:
     svg = show.svg(training_step())
     labels = [e.text for e in elements(svg, "fx-l")]
     assert {"w_ref · a:Ref{f32[3]}", "a:Ref{f32[3]}", "b:f32[4,3]", "c:f32[4]"} <= set(labels)
@@ -52,7 +52,7 @@ def test_labels_tell_names_and_types_and_rails_tell_what_is_done() -> None:
     for words in ("alloc", "accum", "read", "read and write", "read and free"):
         assert words in badges
     assert elements(svg, "fx-frame")
-    assert any("pages.py:" in told for told in titles(svg))
+    assert any("pages.py:" in found for found in titles(svg))
 
 
 def test_a_reference_has_one_colour_in_all_programs() -> None:
@@ -63,7 +63,7 @@ def test_a_reference_has_one_colour_in_all_programs() -> None:
     assert [e.get("class") for e in inner] == ["fx-rail fx-k1"]
 
 
-def test_what_is_done_to_the_world_has_a_rail_too() -> None:
+def test_side_effects_have_a_rail() -> None:
     def f(x: Any, r: Any) -> Any:
         io_callback(print, None, x, ordered=True)
         r[...] = x
@@ -91,7 +91,7 @@ def nasty_program() -> Jaxpr:
     return Jaxpr([x], [Eqn(Jit(inner, NASTY), (x,), (y,))], [y], names=[NASTY])
 
 
-def test_whatever_users_call_things_is_text() -> None:
+def test_names_are_escaped() -> None:
     program = nasty_program()
     for drawn in (show.svg(program, title=NASTY), show.timeline(program)):
         root = ElementTree.fromstring(drawn)
@@ -103,7 +103,7 @@ def test_whatever_users_call_things_is_text() -> None:
 
 
 class Tags(HTMLParser):
-    """The open tags, checked to be closed in order."""
+    """A parser that checks that tags are closed in order."""
 
     VOID = ("meta", "input", "br")
 
@@ -142,7 +142,7 @@ def test_a_page_has_the_users_lines() -> None:
     assert 'data-b="16 B"' in page
 
 
-def test_what_is_gone_and_what_is_new_is_marked() -> None:
+def test_removed_and_new_equations_are_marked() -> None:
     program = jax.make_jaxpr(lambda x: (effax.numpy.sin(x), effax.numpy.cos(x)))(1.0).jaxpr
     small = dce(program, (True, False)).unwrap().jaxpr
     drawn = show.compare(program, small)
@@ -155,15 +155,15 @@ def test_what_is_gone_and_what_is_new_is_marked() -> None:
 
 
 def doubled(levels: int) -> Jaxpr:
-    """A program that is held twice by a program that is held twice, and so on."""
+    """Return nested programs, each of which calls the next one twice."""
     x, y, z = (Var(i, SCALAR) for i in range(3))
-    held = Jaxpr([x], [Eqn(Jit(Jaxpr([x], [], [x])), (x,), (y,))], [y])
+    inner = Jaxpr([x], [Eqn(Jit(Jaxpr([x], [], [x])), (x,), (y,))], [y])
     for _ in range(levels):
-        held = Jaxpr([x], [Eqn(Jit(held), (x,), (y,)), Eqn(Jit(held), (y,), (z,))], [z])
-    return held
+        inner = Jaxpr([x], [Eqn(Jit(inner), (x,), (y,)), Eqn(Jit(inner), (y,), (z,))], [z])
+    return inner
 
 
-def test_what_is_held_twice_is_drawn_once() -> None:
+def test_a_repeated_subjaxpr_is_drawn_once() -> None:
     program = doubled(40)
     drawn = show.svg(program, depth=100)
     assert len(drawn) < 500_000
@@ -173,19 +173,19 @@ def test_what_is_held_twice_is_drawn_once() -> None:
 
 
 def nested(levels: int) -> Jaxpr:
-    """A program in a program in a program."""
+    """Return deeply nested programs."""
     x, y = Var(0, SCALAR), Var(1, SCALAR)
-    held = Jaxpr([x], [], [x])
+    inner = Jaxpr([x], [], [x])
     for level in range(levels):
-        held = Jaxpr([x], [Eqn(Jit(held, f"f{level}"), (x,), (y,))], [y])
-    return held
+        inner = Jaxpr([x], [Eqn(Jit(inner, f"f{level}"), (x,), (y,))], [y])
+    return inner
 
 
-def test_what_is_held_deeper_than_pythons_stack_is_drawn() -> None:
+def test_nesting_deeper_than_the_stack_is_drawn() -> None:
     program = nested(1500)
     for drawn in (show.svg(program, depth=10_000), show.timeline(program)):
         ElementTree.fromstring(drawn)
-    assert "1500 with those of the programs inside" in show.html(program)
+    assert "1500 with those of subjaxprs" in show.html(program)
 
 
 def test_a_thousand_equations_are_drawn_in_proportional_size_and_time() -> None:
