@@ -14,6 +14,8 @@ from typing import Generic, NamedTuple, NoReturn, Protocol, TypeVar, cast
 
 from pyrsistent import PMap, pmap
 
+from effax.ir.analysis.variance import Names
+from effax.ir.axes import Axes
 from effax.ir.build import Builder
 from effax.ir.errors import NotApplicable
 from effax.ir.primitive import Primitive
@@ -227,6 +229,44 @@ class DceRule(Protocol[P_contra]):
     ) -> DceOut: ...
 
 
+class UnrollRule(Protocol):
+    """Return the program of all iterations of a loop, on its operands; None if not unrolled.
+
+    The number of iterations may depend on ``ins`` that are literals. ``growth`` is the number of
+    equations by which the program may grow.
+    """
+
+    def __call__(
+        self, rules: RuleSet, eqn: Eqn, ins: Sequence[Atom], growth: int, /
+    ) -> Jaxpr | None: ...
+
+
+class PvaryOut(NamedTuple):
+    """A primitive with explicit variance, and the axes along which each of its operands varies."""
+
+    prim: Primitive
+    ins: tuple[Names, ...]
+
+
+class PvaryRule(Protocol[P_contra]):
+    """Insert ``pvary`` in the regions and rules of a primitive.
+
+    ``ins`` and ``outs`` are the axes along which operands and results vary, ``axes`` those of the
+    mesh, and ``fixed`` the positions of invariant references.
+    """
+
+    def __call__(
+        self,
+        rules: RuleSet,
+        prim: P_contra,
+        ins: tuple[Names, ...],
+        outs: tuple[Names, ...],
+        axes: Axes,
+        fixed: frozenset[int],
+        /,
+    ) -> PvaryOut: ...
+
+
 @dataclass(frozen=True)
 class Unsupported:
     """Replaces a rule: the reason why the transformation does not apply to the primitive."""
@@ -251,6 +291,9 @@ class Rules(Generic[P_contra]):
         sparse: whether transposition touches only a part of the operand's cotangent, so that
             accumulation in place beats the addition of arrays of zeros.
         dce: None: dead code in subjaxprs is removed by the declaration of ``prim.regions()``.
+        unroll: for loops; None: the primitive is not unrolled.
+        pvary: None: ``pvary`` is inserted in the regions.
+        takes_mask: whether the batch rule takes the mask, apart from effects and loops.
     """
 
     jvp: JvpRule[P_contra] | Unsupported
@@ -260,6 +303,9 @@ class Rules(Generic[P_contra]):
     discharge: DischargeRule[P_contra] | Unsupported
     sparse: bool = False
     dce: DceRule[P_contra] | None = None
+    unroll: UnrollRule | None = None
+    pvary: PvaryRule[P_contra] | None = None
+    takes_mask: Callable[[P_contra], bool] | None = None
 
 
 class HasRules(Primitive):

@@ -27,17 +27,24 @@ from effax.ir.axes import Axes
 from effax.ir.edit.rewriter import Rewriter
 from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive
-from effax.ir.prims import CustomJvp, CustomVjp, ReduceMax, ReduceMin
+from effax.ir.prims import ReduceMax, ReduceMin
 from effax.ir.prims import collective as c
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
 from effax.ir.types import RefType, is_inexact
+from effax.transforms.framework.pass_ import rules_or_default
+from effax.transforms.framework.rules import PvaryOut, RuleSet
 
 Each = tuple[Names, ...]
 
 
 @memoize(maxsize=1024)
 def insert_pvary(
-    jaxpr: Jaxpr, ins: Each, axes: Axes, fixed: Positions = NONE, outs: Each | None = None
+    jaxpr: Jaxpr,
+    ins: Each,
+    axes: Axes,
+    fixed: Positions = NONE,
+    outs: Each | None = None,
+    rules: RuleSet | None = None,
 ) -> Jaxpr:
     """Insert ``pvary`` wherever an invariant value is used as a varying one.
 
@@ -50,15 +57,19 @@ def insert_pvary(
         axes: the axes of the mesh; others are ignored.
         fixed: positions of references that are invariant.
         outs: the axes along which each result is made varying; None: those along which it may be.
+        rules: the rules; the registered ones where it is None.
     """
-    return _PvaryInserter(jaxpr, ins, axes, fixed).run(outs)
+    return _PvaryInserter(jaxpr, ins, axes, fixed, rules_or_default(rules)).run(outs)
 
 
 class _PvaryInserter(Rewriter):
     """One run of the pass, with the axes along which each variable varies."""
 
-    def __init__(self, jaxpr: Jaxpr, ins: Each, axes: Axes, fixed: Positions) -> None:
+    def __init__(
+        self, jaxpr: Jaxpr, ins: Each, axes: Axes, fixed: Positions, rules: RuleSet
+    ) -> None:
         super().__init__(jaxpr)
+        self.rules = rules
         self.names = frozenset([axis.name for axis in axes])
         self.axes = axes
         self.ins = tuple([own & self.names for own in ins])
@@ -98,15 +109,12 @@ class _PvaryInserter(Rewriter):
         if isinstance(prim, c.Collective) and prim.axis.name in self.names:
             made: Sequence[Atom] = self.collective(prim, args, ins)
         elif prim.subjaxprs() and prim.regions():
-            closed, given = DIFFERS.call(eqn, ins, fixed)
-            if isinstance(prim, CustomVjp):
-                closed = _as_cotangents(prim, closed, given)
-            # Under varying control flow not all devices would reach a sum of cotangents: the
-            # operands are made varying, and their cotangents are summed outside.
-            parted = _parted(prim, closed)
-            closed = tuple([own if i in fixed else own | parted for i, own in enumerate(closed)])
+            closed, results = DIFFERS.call(eqn, ins, fixed)
+            found = self.rules.find(prim)
+            rule = pvary_in_regions if found is None or found.pvary is None else found.pvary
+            prim, closed = rule(self.rules, prim, closed, results, self.axes, fixed)
             args = tuple([self.raised(x, a, z) for x, a, z in zip(args, ins, closed, strict=True)])
-            made = self.b.emit(_with_pvary(prim, closed, given, self.axes, fixed), args, eqn.source)
+            made = self.b.emit(prim, args, eqn.source)
         else:
             closed = written(DIFFERS, eqn, ins, fixed)
             most = SAME.union(*[own for i, own in enumerate(closed) if i not in fixed])
@@ -137,8 +145,14 @@ class _PvaryInserter(Rewriter):
                 return self.b.emit(prim, [x])
 
 
-def _with_pvary(prim: Primitive, ins: Each, outs: Each, axes: Axes, fixed: Positions) -> Primitive:
-    """Return the primitive with ``pvary`` inserted in its subjaxprs."""
+def pvary_in_regions(
+    rules: RuleSet, prim: Primitive, ins: Each, outs: Each, axes: Axes, fixed: Positions
+) -> PvaryOut:
+    """Insert ``pvary`` in the regions of a primitive."""
+    # Under varying control flow not all devices would reach a sum of cotangents: the operands are
+    # made varying, and their cotangents are summed outside.
+    parted = _parted(prim, ins)
+    ins = tuple([own if i in fixed else own | parted for i, own in enumerate(ins)])
     jaxprs = list(prim.subjaxprs())
     for i, region in enumerate(prim.regions()):
         out_axes = []
@@ -147,16 +161,8 @@ def _with_pvary(prim: Primitive, ins: Each, outs: Each, axes: Axes, fixed: Posit
             out_axes.append(names | (SAME if carry is None else ins[carry]))
         own = frozenset([k for k, a in enumerate(region.args) if a in fixed])
         inside = tuple([ins[a] for a in region.args])
-        jaxprs[i] = insert_pvary(region.jaxpr, inside, axes, own, tuple(out_axes))
-    if isinstance(prim, CustomJvp) and len(jaxprs) > 1:
-        # A tangent varies exactly if its primal does.
-        rest = prim.call.binders[prim.n_consts :]
-        dots = [
-            own for v, own in zip(rest, ins[prim.n_consts :], strict=True) if is_inexact(v.type)
-        ]
-        out_dots = [own for a, own in zip(prim.call.outs, outs, strict=True) if is_inexact(a.type)]
-        jaxprs[1] = insert_pvary(jaxprs[1], (*ins, *dots), axes, fixed, (*outs, *out_dots))
-    return prim.with_subjaxprs(jaxprs)
+        jaxprs[i] = insert_pvary(region.jaxpr, inside, axes, own, tuple(out_axes), rules)
+    return PvaryOut(prim.with_subjaxprs(jaxprs), ins)
 
 
 def _parted(prim: Primitive, ins: Each) -> Names:
@@ -167,22 +173,6 @@ def _parted(prim: Primitive, ins: Each) -> Names:
         if region.is_predicate:
             parted |= variance(region.jaxpr, tuple([ins[a] for a in region.args])).outs[0]
     return parted
-
-
-def _as_cotangents(prim: CustomVjp, ins: Each, outs: Each) -> Each:
-    """Return the axes of the operands, joined with those of their cotangents by the rule."""
-    if not isinstance(prim.fwd, Jaxpr) or not isinstance(prim.bwd, Jaxpr):
-        return (SAME.union(*ins),) * len(ins)
-    n = prim.n_consts
-    residuals = variance(prim.fwd, ins).outs[len(outs) :]
-    cts = [own for a, own in zip(prim.call.outs, outs, strict=True) if is_inexact(a.type)]
-    given = (*ins[:n], *residuals, *[ins[i] for i in prim.refs], *cts)
-    found = iter(variance(prim.bwd, given).outs)
-    closed = [
-        own | next(found) if wanted else own
-        for own, wanted in zip(ins[n:], prim.wanted, strict=True)
-    ]
-    return (*ins[:n], *closed)
 
 
 _INVARIANT = (c.PsumInvariant, c.AllGatherInvariant, c.Pvary)

@@ -46,7 +46,6 @@ from effax.transforms.framework.propagation import Mask, Property, uses_axis
 from effax.transforms.framework.rules import BatchBuilder, RuleSet, Unsupported
 from effax.transforms.framework.runner import located
 from effax.transforms.rules.common.arrays import inverse, permuted, to_front
-from effax.transforms.rules.custom.recursive_calls import has_recursive_rules
 from effax.transforms.vmap.batch_axes import Axes, checked_name, no_axis, normalized_axes
 from effax.transforms.vmap.common import Borrowed, UnbatchedRefWrite, batched_type, borrow
 
@@ -271,7 +270,7 @@ class _Batcher(Rewriter):
         if self.mask is None:
             return unbatched_refs, False
         if eqn.prim.subjaxprs():
-            return unbatched_refs, needs_mask(eqn.prim)
+            return unbatched_refs, needs_mask(eqn.prim, self.rules)
         if eqn.effects.side_effects:
             return unbatched_refs, True
         changed = {e.ref for e in eqn.effects if isinstance(e, Write | Accum)}
@@ -310,22 +309,23 @@ def _has_alloc(eqn: Eqn) -> bool:
     return any(isinstance(e, Alloc) for e in eqn.effects)
 
 
-def needs_mask(prim: Primitive) -> bool:
+def needs_mask(prim: Primitive, rules: RuleSet) -> bool:
     """Return whether a primitive with subjaxprs takes the mask of active batch elements.
 
-    A loop takes it, to end when no element is active. So does a call with recursive rules, so that
-    the recursive calls have the operand types of the call.
+    A loop takes it, to end when no element is active; others as their rules declare.
     """
-    if prim.has_predicate() or has_recursive_rules(prim):
+    found = rules.find(prim)
+    own = found is not None and found.takes_mask is not None and found.takes_mask(prim)
+    if own or prim.has_predicate():
         return True
-    return any(map(runs_under_mask, prim.subjaxprs()))
+    return any(runs_under_mask(jaxpr, rules) for jaxpr in prim.subjaxprs())
 
 
 @memoize(maxsize=4096)
-def runs_under_mask(jaxpr: Jaxpr) -> bool:
+def runs_under_mask(jaxpr: Jaxpr, rules: RuleSet) -> bool:
     """Return whether a program takes the mask: it has observable effects, or a loop."""
     return any(isinstance(e, Write | Accum | SideEffect) for e in jaxpr.effects) or any(
-        needs_mask(eqn.prim) for eqn in jaxpr.eqns
+        needs_mask(eqn.prim, rules) for eqn in jaxpr.eqns
     )
 
 

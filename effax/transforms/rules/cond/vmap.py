@@ -50,7 +50,7 @@ def _select_branches(
     every = (True,) * len(prim.branches[0].outs)
     results: list[list[Atom]] = []
     for i, branch in enumerate(prim.branches):
-        masked = runs_under_mask(branch)
+        masked = runs_under_mask(branch, b.rules)
         made = _branch(b, branch, batched[1:], size, masked, every)
         mask = [_taken(b, index, i)] if masked else []
         results.append(b.inline_jaxpr(made, [*mask, *operands]))

@@ -6,7 +6,16 @@ from typing import Final
 
 from effax.ir.prims import CustomJvp, CustomLinear, CustomVjp, CustomVmap
 from effax.transforms.framework.rules import NO_RULES, Indivisible, Rules, RuleSet
-from effax.transforms.rules.custom import dce, discharge, jvp, partial_eval, transpose, vmap
+from effax.transforms.rules.custom import (
+    dce,
+    discharge,
+    jvp,
+    partial_eval,
+    pvary,
+    transpose,
+    vmap,
+)
+from effax.transforms.rules.custom.recursive_calls import has_recursive_rules
 
 RULES: Final[RuleSet] = (
     NO_RULES.extend(
@@ -18,6 +27,9 @@ RULES: Final[RuleSet] = (
             split=Indivisible(),
             discharge=discharge.custom_call_discharge,
             dce=dce.dce_custom_jvp,
+            pvary=pvary.custom_jvp_pvary,
+            # Recursive calls must have the operand types of the call, the mask among them.
+            takes_mask=has_recursive_rules,
         ),
     )
     .extend(
@@ -29,6 +41,8 @@ RULES: Final[RuleSet] = (
             split=Indivisible(),
             discharge=discharge.custom_call_discharge,
             dce=dce.dce_custom_vjp,
+            pvary=pvary.custom_vjp_pvary,
+            takes_mask=has_recursive_rules,
         ),
     )
     .extend(
