@@ -22,7 +22,7 @@ from effax.tree import PyTreeDef
 
 
 def no_refs(carried: Leaves, what: str) -> None:
-    """Raises RefError where a reference is carried."""
+    """Raise RefError where a reference is carried."""
     for x, name in zip(carried.leaves, carried.names, strict=True):
         if isinstance(x, Ref):
             raise RefError.against(
@@ -48,7 +48,7 @@ def stable_carry(
 ) -> tuple[FlatFunction, list[Operand]]:
     """Trace a body whose carry has one type on entry and exit; weak types become strong.
 
-    Raises IllTyped, leaf by leaf, where the types differ by more than that.
+    Raises IllTyped, which names the leaves, where the types differ otherwise.
     """
     leaves = list(carry.leaves)
     for _ in range(2):

@@ -267,7 +267,7 @@ def _counting(
         i, v = state
         return (ops.add(i, 1), _next_value(body_fun, i, v, value.treedef)), None
 
-    carry = _beside([start], ["the index"], value)
+    carry = _counting_carry([start], ["the index"], value)
     nothing = leaves_of(None, "xs")
     (_, result), _ = scanned(step, carry, nothing, steps, False, unroll or 1, "fori_loop")
     return result
@@ -282,11 +282,11 @@ def _until(
         i, end, v = state
         return ops.add(i, 1), end, _next_value(body_fun, i, v, value.treedef)
 
-    carry = _beside([start, end], ["the index", "upper"], value)
+    carry = _counting_carry([start, end], ["the index", "upper"], value)
     return _looped(lambda state: ops.less(state[0], state[1]), body, carry, "fori_loop")[2]
 
 
-def _beside(bounds: Sequence[Operand], names: Sequence[str], value: Leaves) -> Leaves:
+def _counting_carry(bounds: Sequence[Operand], names: Sequence[str], value: Leaves) -> Leaves:
     """Return the carry of a counting loop: bounds, then the user's carry."""
     whole = tree.unflatten(value.treedef, value.leaves)
     treedef = tree.structure((*[0] * len(bounds), whole))

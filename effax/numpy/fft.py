@@ -90,12 +90,12 @@ def _transformed(
     for i, n in zip(places, stored, strict=True):
         x = _resized(x, i, n)
     ends = tuple(range(x.ndim - len(places), x.ndim))
-    found = moveaxis(_in_turns(moveaxis(x, places, ends), kind, sizes), ends, places)
+    found = moveaxis(_transform_last_axes(moveaxis(x, places, ends), kind, sizes), ends, places)
     scale = _scale(norm, kind, math.prod(sizes))
     return found if scale == 1 else uf.multiply(found, scale)
 
 
-def _in_turns(x: Array, kind: FftType, sizes: list[int]) -> Array:
+def _transform_last_axes(x: Array, kind: FftType, sizes: list[int]) -> Array:
     """Transform the last axes, at most three at a time."""
     first, last = sizes[:-3], tuple(sizes[-3:])
     if not first:
@@ -106,7 +106,7 @@ def _in_turns(x: Array, kind: FftType, sizes: list[int]) -> Array:
     n = len(sizes)
     ends = tuple(range(x.ndim - n, x.ndim))
     turned = (*ends[-3:], *ends[:-3])
-    x = moveaxis(_in_turns(moveaxis(x, turned, ends), plain, first), ends, turned)
+    x = moveaxis(_transform_last_axes(moveaxis(x, turned, ends), plain, first), ends, turned)
     return x if kind is FftType.RFFT else bind1(Fft(kind, last), x)
 
 

@@ -31,13 +31,15 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _there(a: ArrayLike, where: ArrayLike | None, what: str) -> tuple[Array, ArrayLike | None]:
+def _without_nan(
+    a: ArrayLike, where: ArrayLike | None, what: str
+) -> tuple[Array, ArrayLike | None]:
     """Return the array and the mask of elements that count: those in ``where`` that are not nan."""
     x = as_value(a, f"the argument of {what}")
     if not is_inexact_dtype(x.dtype):
         return x, where
-    there = uf.invert(isnan(x))
-    return x, there if where is None else logical_and(there, where)
+    kept = uf.invert(isnan(x))
+    return x, kept if where is None else logical_and(kept, where)
 
 
 @shared_docs(REDUCTION, "Array without the reduced axes.")
@@ -55,8 +57,8 @@ def nansum(
     >>> jnp.nansum(jnp.array([1.0, jnp.nan, 2.0]))
     Array(3., dtype=float32)
     """
-    x, there = _there(a, where, "nansum")
-    return sum(x, axis, dtype, out, keepdims, initial, there)
+    x, kept = _without_nan(a, where, "nansum")
+    return sum(x, axis, dtype, out, keepdims, initial, kept)
 
 
 @shared_docs(REDUCTION, "Array without the reduced axes.")
@@ -74,8 +76,8 @@ def nanprod(
     >>> jnp.nanprod(jnp.array([2.0, jnp.nan, 3.0]))
     Array(6., dtype=float32)
     """
-    x, there = _there(a, where, "nanprod")
-    return prod(x, axis, dtype, out, keepdims, initial, there)
+    x, kept = _without_nan(a, where, "nanprod")
+    return prod(x, axis, dtype, out, keepdims, initial, kept)
 
 
 @shared_docs(REDUCTION, "Array of the dtype of ``a``, without the reduced axes.")
@@ -147,8 +149,8 @@ def nanmean(
     >>> jnp.nanmean(jnp.array([1.0, jnp.nan, 3.0]))
     Array(2., dtype=float32)
     """
-    x, there = _there(a, where, "nanmean")
-    return mean(x, axis, dtype, out, keepdims, where=there)
+    x, kept = _without_nan(a, where, "nanmean")
+    return mean(x, axis, dtype, out, keepdims, where=kept)
 
 
 @shared_docs(
@@ -169,12 +171,12 @@ def nanvar(
     >>> jnp.nanvar(jnp.array([1.0, jnp.nan, 3.0]))
     Array(1., dtype=float32)
     """
-    x, there = _there(a, where, "nanvar")
-    if there is None:
+    x, kept = _without_nan(a, where, "nanvar")
+    if kept is None:
         return var(x, axis, dtype, out, ddof, keepdims)
     # A nan that does not count must not reach the derivative either.
-    spread = var(_filled(x, 0), axis, dtype, out, ddof, keepdims, where=there)
-    enough = uf.greater(sum(there, axis, keepdims=keepdims), ddof)
+    spread = var(_filled(x, 0), axis, dtype, out, ddof, keepdims, where=kept)
+    enough = uf.greater(sum(kept, axis, keepdims=keepdims), ddof)
     return uf.where(enough, spread, float("nan"))
 
 

@@ -90,15 +90,15 @@ def _atoms(trace: Trace, kept: _Kept, x1: object, x2: object) -> tuple[Atom, Ato
                 a.type.dtype is b.type.dtype and (not a.type.shape or not b.type.shape)
             )
             return (a, b) if same and x2.trace is trace and kept[a.type.dtype] else None
-        constant = _beside(a, x2, kept)
+        constant = _as_literal(a, x2, kept)
         return None if constant is None else (a, constant)
     if type(x2) is TracedArray and x2.trace is trace:
-        constant = _beside(x2.atom, x1, kept)
+        constant = _as_literal(x2.atom, x1, kept)
         return None if constant is None else (constant, x2.atom)
     return None
 
 
-def _beside(atom: Atom, x: object, kept: _Kept) -> Lit | None:
+def _as_literal(atom: Atom, x: object, kept: _Kept) -> Lit | None:
     """Return a number as a constant of the atom's dtype, or None where promotion changes it."""
     dtype = atom.type.dtype
     kind = type(x)
