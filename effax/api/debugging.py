@@ -163,7 +163,7 @@ class _Print:
         sys.stdout.write(f"{text}\n")
 
 
-class _Checker(string.Formatter):
+class _FormatChecker(string.Formatter):
     """Find the arguments that a format uses, without formatting them."""
 
     def __init__(self) -> None:
@@ -183,7 +183,7 @@ class _Checker(string.Formatter):
 
 def _check_format(fmt: str, args: Sequence[object], kwargs: dict[str, object]) -> None:
     """Raise BadArgument where the format does not fit the arguments."""
-    checker = _Checker()
+    checker = _FormatChecker()
     try:
         checker.vformat(fmt, args, kwargs)
     except (IndexError, KeyError, ValueError, AttributeError) as error:

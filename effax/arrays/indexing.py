@@ -164,7 +164,7 @@ def _with_scalars(found: Selection, shape: Shape, scalars: Sequence[TracedArray]
 def _select(
     shape: Shape, entries: tuple[object, ...], mode: Mode, strict: bool, name: str
 ) -> Selection:
-    place = _Place(shape, mode, strict, name)
+    place = _IndexedArray(shape, mode, strict, name)
     full = _expanded(entries, place)
     dims: list[Dim] = []
     operands: list[Array] = []
@@ -182,7 +182,7 @@ def _select(
     return Selection.of(indexer, tuple(operands))
 
 
-class _Place(NamedTuple):
+class _IndexedArray(NamedTuple):
     """The array to index, for checks and messages."""
 
     shape: Shape
@@ -191,7 +191,7 @@ class _Place(NamedTuple):
     name: str
 
 
-def _expanded(entries: Sequence[object], place: _Place) -> list[object]:
+def _expanded(entries: Sequence[object], place: _IndexedArray) -> list[object]:
     """Return the entries with masks converted to positions, and slices for missing axes.
 
     An ellipsis for no axes is kept: it separates picks.
@@ -240,7 +240,7 @@ def _from_list(entry: list[object]) -> object:
     return ops.asarray(entry) if entry else np.zeros(0, np.int32)
 
 
-def _check_masks(entries: Sequence[object], full: Sequence[object], place: _Place) -> None:
+def _check_masks(entries: Sequence[object], full: Sequence[object], place: _IndexedArray) -> None:
     axes = [e for e in full if e is not None and e is not Ellipsis]
     for axis, (entry, size) in enumerate(zip(axes, place.shape, strict=True)):
         if isinstance(entry, _MaskPositions) and entry.size != size:
@@ -255,7 +255,7 @@ def _spans(entry: object) -> bool:
     return isinstance(entry, slice | DynamicSpan)
 
 
-def _entry(entry: object, axis: int, place: _Place) -> tuple[Dim, Array | None]:
+def _entry(entry: object, axis: int, place: _IndexedArray) -> tuple[Dim, Array | None]:
     size = place.shape[axis]
     if isinstance(entry, slice):
         return _slice(entry, size, place.name), None
@@ -294,7 +294,7 @@ def _no_index(entry: object, name: str) -> IllTyped:
     )
 
 
-def _outside(what: object, axis: int, place: _Place) -> BadIndex:
+def _outside(what: object, axis: int, place: _IndexedArray) -> BadIndex:
     size = place.shape[axis]
     return BadIndex(
         f"index {what} is out of bounds for axis {axis} of {place.name}",
@@ -305,7 +305,7 @@ def _outside(what: object, axis: int, place: _Place) -> BadIndex:
     )
 
 
-def _static_pick(index: int, axis: int, place: _Place) -> tuple[Pick, Array | None]:
+def _static_pick(index: int, axis: int, place: _IndexedArray) -> tuple[Pick, Array | None]:
     size = place.shape[axis]
     if -size <= index < size:
         return Pick(index % size), None
@@ -338,7 +338,7 @@ def _slice(entry: slice, size: int, name: str) -> Span:
 
 
 def _dynamic_slice(
-    entry: DynamicSpan, size: int, axis: int, place: _Place
+    entry: DynamicSpan, size: int, axis: int, place: _IndexedArray
 ) -> tuple[Span, Array | None]:
     if not 0 <= entry.size <= size:
         raise BadIndex(
@@ -355,7 +355,7 @@ def _dynamic_slice(
     return Span(None, entry.size), array
 
 
-def _known_pick(index: DeviceArray, axis: int, place: _Place) -> tuple[Pick, Array | None]:
+def _known_pick(index: DeviceArray, axis: int, place: _IndexedArray) -> tuple[Pick, Array | None]:
     """Return a pick of known positions; negative ones are counted from the end."""
     size = place.shape[axis]
     values = index.numpy()

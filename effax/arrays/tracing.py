@@ -289,7 +289,7 @@ def _value_getter(outer: object) -> Callable[[], np.ndarray]:
     return lambda: np.asarray(outer)
 
 
-class _Result:
+class _DeferredResult:
     """A result of a program whose arguments may be known, computed on first use."""
 
     __slots__ = ("_all", "_index")
@@ -302,7 +302,7 @@ class _Result:
         return np.asarray(self._all()[self._index])
 
 
-def results_of(flat: FlatFunction, leaves: Sequence[Operand]) -> list[_Result]:
+def results_of(flat: FlatFunction, leaves: Sequence[Operand]) -> list[_DeferredResult]:
     """Return the results of a program on arguments, as values for inputs of another trace.
 
     Reading one raises ConcretizationError where an argument is unknown. References are returned
@@ -322,7 +322,7 @@ def results_of(flat: FlatFunction, leaves: Sequence[Operand]) -> list[_Result]:
         with np.errstate(all="ignore"):
             return evaluate(quiet, [np.array(x) for x in values])
 
-    return [_Result(run, i) for i in range(len(flat.jaxpr.outs))]
+    return [_DeferredResult(run, i) for i in range(len(flat.jaxpr.outs))]
 
 
 def _result_atom(trace: Trace, x: object, index: int, result: object, name: str) -> Atom:
