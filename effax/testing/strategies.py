@@ -21,12 +21,14 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from effax.ir.dtypes import DType, as_dtype
+from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, Shape, Type, array_type, ref_type
 from effax.testing.generate import random_programs
 from effax.testing.generate.features import ANYTHING, COMPILED, NUMERIC, SHARDED, SMOOTH, Features
 from effax.testing.generate.random_programs import SEEDS, SHAPES
 from effax.testing.generate.random_source import RandomSource
 from effax.testing.generate.steps import step_names
+from effax.tree import PyTree
 
 __all__ = [
     "ANYTHING",
@@ -108,26 +110,32 @@ def _strategy(
     return strategy
 
 
-programs = _strategy(random_programs.program)
+programs: Callable[..., SearchStrategy[Jaxpr]] = _strategy(random_programs.program)
 """Well-typed programs of a few equations: ``features``, ``in_types``, ``steps``."""
 
-redundant_programs = _strategy(random_programs.redundant_program)
+redundant_programs: Callable[..., SearchStrategy[Jaxpr]] = _strategy(
+    random_programs.redundant_program
+)
 """Programs with redundant computations: ``features``, ``steps``, ``patterns``."""
 
-programs_with = _strategy(random_programs.program_with)
+programs_with: Callable[..., SearchStrategy[Jaxpr]] = _strategy(random_programs.program_with)
 """Small programs with instances of patterns: ``patterns``, ``features``, ``steps``."""
 
-varied_programs = _strategy(random_programs.varied_program)
+varied_programs: Callable[..., SearchStrategy[Jaxpr]] = _strategy(random_programs.varied_program)
 """Programs that are each full of one kind of step; of the focus of ``features``, if any."""
 
-open_programs = _strategy(random_programs.open_program)
+open_programs: Callable[..., SearchStrategy[Jaxpr]] = _strategy(random_programs.open_program)
 """Programs with collectives along a free axis: ``axis``, ``features``, ``steps``."""
 
-linear_programs = _strategy(random_programs.linear_program)
+linear_programs: Callable[..., SearchStrategy[tuple[Jaxpr, tuple[bool, ...]]]] = _strategy(
+    random_programs.linear_program
+)
 """Programs that are linear in some of their inputs, with the mask: ``features``, ``steps``."""
 
-compositions = _strategy(random_programs.composition)
+compositions: Callable[..., SearchStrategy[tuple[Jaxpr, Jaxpr]]] = _strategy(
+    random_programs.composition
+)
 """Two programs; the second takes the results of the first, then its references."""
 
-subjects = _strategy(random_programs.subject)
+subjects: Callable[..., SearchStrategy[tuple[PyTree, ...]]] = _strategy(random_programs.subject)
 """The first arguments of laws: ``about``, ``features``. Raises BadArgument for unknown features."""

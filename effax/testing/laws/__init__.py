@@ -135,6 +135,6 @@ __all__ = [  # noqa: RUF022  # the order of ``LAWS``: the simplest first
 ]
 
 LAWS: Final[tuple[Law[...], ...]] = tuple(
-    [value for name in __all__ if isinstance(value := globals().get(name), Law)]
+    [found for found in map(globals().get, __all__) if isinstance(found, Law)]
 )
 """The laws of the library. A fault that breaks several laws is reported for the first of them."""

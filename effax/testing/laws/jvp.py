@@ -89,7 +89,7 @@ def pushed(
     """Return the outcome of a run, from its buffers and from results followed by tangents."""
     n = len(jaxpr.outs)
     dots = (np.array(x) for x in results[n:])
-    outs = [
+    outs: list[Value | None] = [
         next(dots) if has else np.zeros(t.shape, t.dtype) if is_inexact(t) else None
         for t, has in zip(jaxpr.out_types, out_tangents, strict=True)
     ]
