@@ -39,7 +39,7 @@ from effax.transforms.optimize.rewrite import (
     Number,
     RewriteRule,
 )
-from effax.transforms.optimize.unroll import _trips as right_trips
+from effax.transforms.rules.while_.unroll import _trips as right_trips
 
 TRIES: Final = 800
 
@@ -117,7 +117,7 @@ BUGS: Final[tuple[tuple[str, Pass, str, str, object], ...]] = (
     ("what is carried is constant", hoist, "licm", "_movable_in", carries_are_constants),
     ("what may change may leave", hoist, "licm", "_may_move", lambda eqn, stable: True),
     ("a carry never changes", loop_carries, "licm", "_unchanged", all_carries),
-    ("a loop makes one step more", unroll_to(60), "unroll", "_trips", one_too_many),
+    ("a loop makes one step more", unroll_to(60), "rules.while_.unroll", "_trips", one_too_many),
 )
 
 
@@ -162,7 +162,8 @@ def test_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clear_caches()
-    owner: object = sys.modules[f"effax.transforms.optimize.{module}"]
+    place = module if "." in module else f"optimize.{module}"
+    owner: object = sys.modules[f"effax.transforms.{place}"]
     *path, last = name.split(".")
     for part in path:
         owner = getattr(owner, part)

@@ -10,6 +10,7 @@ from effax.transforms.rules.scan.discharge import scan_discharge
 from effax.transforms.rules.scan.jvp import scan_jvp
 from effax.transforms.rules.scan.partial_eval import scan_split
 from effax.transforms.rules.scan.transpose import scan_transpose
+from effax.transforms.rules.scan.unroll import scan_unroll
 from effax.transforms.rules.scan.vmap import scan_batch
 
 RULES: Final[RuleSet] = NO_RULES.extend(
@@ -20,6 +21,7 @@ RULES: Final[RuleSet] = NO_RULES.extend(
         batch=scan_batch,
         split=scan_split,
         discharge=scan_discharge,
+        unroll=scan_unroll,
         sparse=True,
     ),
 )
