@@ -260,7 +260,7 @@ class Odd:
         (range(3), "which is not read back"),
         (len, "which is not read back"),
         (Side.LEFT, "which is not read back"),
-        (Odd(), "No test can be written of it"),
+        (Odd(), "No test can be written"),
         (0.5, r"kept\[k=0.5\] a"),
     ],
     ids=["scalar", "range", "function", "enum", "odd", "float"],

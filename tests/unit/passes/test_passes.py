@@ -94,7 +94,7 @@ def test_a_failure_ends_a_pipeline() -> None:
 def test_an_error_that_a_pass_raises_is_its_failure() -> None:
     wrong = Pass("wrong", lambda jaxpr: Success(replace_eqn(jaxpr, 7, p.Sin())))
     error = (wrong | dce)(PROGRAM).failure()
-    assert "no such equation" in error.what
+    assert "equation index out of range" in error.what
 
 
 def test_a_step_may_depend_on_the_program() -> None:
@@ -252,7 +252,7 @@ def test_an_exception_of_a_pass_is_its_failure() -> None:
 
 def test_a_failure_names_its_pass_and_is_raised_by_unwrap() -> None:
     wrong = Pass("wrong", lambda jaxpr: Success(replace_eqn(jaxpr, 7, p.Sin())))
-    with pytest.raises(TransformError, match=r"no such equation(.|\n)*in: +the pass wrong"):
+    with pytest.raises(TransformError, match=r"index out of range(.|\n)*in: +the pass wrong"):
         unwrap((dce | wrong)(PROGRAM))
 
 
