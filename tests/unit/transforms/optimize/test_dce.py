@@ -188,11 +188,11 @@ def test_dce_removes_writes_of_calls_to_dead_references() -> None:
         swap(b, r, p.sin(b, x), Pick(0))
         return [p.mul(b, x, x)]
 
-    held = program([p.R3, p.F], inner)
+    call = program([p.R3, p.F], inner)
 
     def body(b: Builder, xs: Atom, x: Atom) -> list[Atom]:
         r = b(NewRef(), xs)
-        return list(b.emit(Jit(held), [r, x]))
+        return list(b.emit(Jit(call), [r, x]))
 
     made = reduced(program([p.F3, p.F], body))
     assert count(made, Swap, NewRef, prims.Sin) == 0

@@ -116,7 +116,7 @@ def test_equations_keep_where_they_came_from() -> None:
 def test_calls_may_nest_deeper_than_pythons_stack() -> None:
     jaxpr = program([p.F], lambda b, x: [p.sin(b, x)])
     for _ in range(5000):
-        held = jaxpr
-        jaxpr = program([p.F], lambda b, x, held=held: b.emit(Jit(held), [p.mul(b, x, x)]))
+        nested = jaxpr
+        jaxpr = program([p.F], lambda b, x, nested=nested: b.emit(Jit(nested), [p.mul(b, x, x)]))
     made = inline(jaxpr).unwrap()
     assert len(made.eqns) == 5001

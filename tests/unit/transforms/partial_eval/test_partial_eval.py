@@ -49,7 +49,7 @@ def split(jaxpr: Jaxpr, *known: bool, **options: object) -> PartialEval:
 
 
 def same(jaxpr: Jaxpr, pe: PartialEval) -> None:
-    """The halves, one after the other, do what the whole does; and nothing unknown is known."""
+    """Check that the known, then the unknown jaxpr equal the program, and types and masks."""
     whole = recompose(pe)
     check(whole).unwrap()
     assert whole.in_types == jaxpr.in_types
@@ -511,8 +511,8 @@ def test_size_grows_linearly_with_depth() -> None:
 def test_deeply_nested_calls() -> None:
     jaxpr = program([p.F, p.F], lambda b, x, y: [p.sin(b, x), p.mul(b, x, y)])
     for _ in range(100):
-        held = jaxpr
-        jaxpr = program([p.F, p.F], lambda b, x, y, held=held: b.emit(Jit(held), [x, y]))
+        nested = jaxpr
+        jaxpr = program([p.F, p.F], lambda b, x, y, nested=nested: b.emit(Jit(nested), [x, y]))
     assert partial_eval(jaxpr, (True, False)).unwrap().known_outs == (True, False)
 
 

@@ -258,7 +258,7 @@ def test_nested_gradients_are_no_larger_than_by_both_passes(
 
 
 def test_grad_emits_no_dead_or_duplicate_equations() -> None:
-    """No equation is traced twice, and none is dead but the result that grad does not give."""
+    """No equation is traced twice, and none is dead except for the result that grad drops."""
     jaxpr = made(effax.value_and_grad(loss(16)), x)
     assert len(jaxpr.eqns) == composed_size(made(loss(16), x))
     assert without_dead(jaxpr, RULES) == jaxpr

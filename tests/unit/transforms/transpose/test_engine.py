@@ -107,8 +107,8 @@ def test_dont_want_adds_no_equations() -> None:
     jaxpr = program([f32(3, 4), f32(4), f32(3, 4), f32(4)], body)
     assert count(check(jaxpr, (N, N, V, V)).jaxpr, DotGeneral) == 2
     assert count(check(jaxpr, (N, N, V, D)).jaxpr, DotGeneral) == 1
-    held = program(jaxpr.in_types, lambda b, *a: b.emit(Jit(jaxpr), a))
-    assert count(check(held, (N, N, D, V)).jaxpr, DotGeneral) == 1
+    call = program(jaxpr.in_types, lambda b, *a: b.emit(Jit(jaxpr), a))
+    assert count(check(call, (N, N, D, V)).jaxpr, DotGeneral) == 1
 
 
 def test_fixed_values_that_only_unwanted_ones_need_are_not_computed() -> None:
@@ -165,7 +165,7 @@ def test_two_sparse_uses_share_one_local_accumulator() -> None:
     refs_and_values_agree(SLICES, (N, V))
 
 
-def test_one_sparse_use_gives_a_value() -> None:
+def test_one_sparse_use_returns_a_value() -> None:
     made = check(program([I32, f32(1000)], lambda b, i, x: [b(Gather(row((1000,))), x, i)]), (N, V))
     assert count(made.jaxpr, p.NewRef) == 0
 
@@ -183,10 +183,10 @@ def test_a_dense_use_after_sparse_ones_begins_the_accumulator() -> None:
 
 @pytest.mark.parametrize("wrap", ["jit", "cond", "scan"])
 def test_sparse_uses_across_a_boundary(wrap: str) -> None:
-    def held(b: Builder, i: Var, x: Var) -> Sequence[Atom]:
+    def call(b: Builder, i: Var, x: Var) -> Sequence[Atom]:
         return [b(Gather(row((1000,))), x, i)]
 
-    inner = program([I32, f32(1000)], held)
+    inner = program([I32, f32(1000)], call)
 
     def body(b: Builder, i: Var, x: Var) -> Sequence[Atom]:
         if wrap == "jit":

@@ -34,8 +34,8 @@ F, F3, R, R3 = p.F, p.F3, p.R, p.R3
 INT, B = array_type((), "int32"), array_type((), "bool")
 
 
-def lanes_of(type_: Type, seed: int) -> Value:
-    """``N`` lanes of a type, in front; numbers from -1 to 1, integers from 0 to 2."""
+def batch_of(type_: Type, seed: int) -> Value:
+    """Return ``N`` batch elements: numbers from -1 to 1, integers from 0 to 2."""
     rng = np.random.default_rng(seed)
     sizes = (N, *type_.shape)
     if type_.dtype.kind == "b":
@@ -56,38 +56,38 @@ def mapped(
 def one_by_one(
     jaxpr: Jaxpr, in_axes: Sequence[int | None], args: Sequence[Value]
 ) -> tuple[list[Value], list[Value]]:
-    """Results stacked, and the contents of the references, of the lanes run one after another."""
-    held = [np.array(a) for a in args]
+    """Return stacked results and contents of references, from one run a batch element."""
+    copies = [np.array(a) for a in args]
     rows = []
-    for lane in range(N):
+    for element in range(N):
         given = [
-            a if axis is None else np.moveaxis(a, axis, 0)[lane]
-            for a, axis in zip(held, in_axes, strict=True)
+            a if axis is None else np.moveaxis(a, axis, 0)[element]
+            for a, axis in zip(copies, in_axes, strict=True)
         ]
         outs, cells = run(jaxpr, given)
         rows.append(outs)
         feed = iter(cells)
         for i, (t, axis) in enumerate(zip(jaxpr.in_types, in_axes, strict=True)):
             if isinstance(t, RefType) and axis is None:
-                held[i][...] = next(feed)
+                copies[i][...] = next(feed)
             elif isinstance(t, RefType):
-                np.moveaxis(held[i], axis or 0, 0)[lane] = next(feed)
-    contents = [a for a, t in zip(held, jaxpr.in_types, strict=True) if isinstance(t, RefType)]
+                np.moveaxis(copies[i], axis or 0, 0)[element] = next(feed)
+    contents = [a for a, t in zip(copies, jaxpr.in_types, strict=True) if isinstance(t, RefType)]
     return [np.stack(column) for column in zip(*rows, strict=True)], contents
 
 
 def arguments(jaxpr: Jaxpr, in_axes: Sequence[int | None], seed: int = 0) -> list[Value]:
     args = []
     for i, (type_, axis) in enumerate(zip(jaxpr.in_types, in_axes, strict=True)):
-        lanes = lanes_of(type_, seed + i)
-        args.append(lanes[0] if axis is None else np.moveaxis(lanes, 0, axis))
+        batch = batch_of(type_, seed + i)
+        args.append(batch[0] if axis is None else np.moveaxis(batch, 0, axis))
     return args
 
 
 def agrees(
     jaxpr: Jaxpr, in_axes: Sequence[int | None], args: Sequence[Value] | None = None
 ) -> Jaxpr:
-    """The batched program, whose results and references are those of the lanes one by one."""
+    """Return the batched program, checked against one run a batch element."""
     given = arguments(jaxpr, in_axes) if args is None else list(args)
     made = mapped(jaxpr, in_axes)
     outs, cells = run(made, given)
@@ -149,8 +149,8 @@ def test_vmap_commutes_with_discharge(name: str) -> None:
     args = arguments(jaxpr, every)
     outs, cells = run(mapped(jaxpr, every), args)
     pure = discharge(jaxpr).unwrap()
-    lanes = vmap(pure.jaxpr, N, every).unwrap().jaxpr
-    found, _ = run(lanes, args)
+    batch = vmap(pure.jaxpr, N, every).unwrap().jaxpr
+    found, _ = run(batch, args)
     for i, contents in zip(pure.changed, found[pure.n_outs :], strict=True):
         position = sum(isinstance(t, RefType) for t in jaxpr.in_types[:i])
         np.testing.assert_allclose(contents, cells[position], rtol=1e-9)
@@ -199,7 +199,7 @@ def test_names_and_captured_constants_are_kept() -> None:
     assert (made.n_consts, made.names) == (1, ("w", "x"))
 
 
-def test_equal_inputs_give_the_same_program() -> None:
+def test_equal_inputs_have_the_same_result() -> None:
     first, second = (vmap(p.conds(), N, [0, 0, 0, 0]).unwrap() for _ in range(2))
     assert isinstance(first, Vmapped)
     assert first.jaxpr == second.jaxpr
@@ -249,7 +249,7 @@ def test_a_missing_rule_error_names_the_primitive_and_equation() -> None:
     assert "sin" in error.equation
 
 
-# References that all lanes share.
+# Unbatched references.
 
 
 def accumulating(*body: str) -> Jaxpr:
@@ -291,7 +291,7 @@ SHARED = [
 
 @pytest.mark.parametrize("body", SHARED, ids=str)
 def test_accumulations_into_a_shared_reference_are_summed(body: tuple[str, ...]) -> None:
-    """Also where all lanes add the same: every lane adds it."""
+    """An unbatched value is added once a batch element."""
     jaxpr = accumulating(*body)
     for flags in product((0, None), repeat=3):
         made = agrees(jaxpr, [None, *flags])
@@ -299,7 +299,7 @@ def test_accumulations_into_a_shared_reference_are_summed(body: tuple[str, ...])
 
 
 def test_adding_to_rows_of_a_shared_table_stays_sparse() -> None:
-    """One addupdate with an index a lane: no table a lane, no one-hot rows."""
+    """One addupdate with a batch of indices: no batched table, no one-hot rows."""
     table = ref_type(p.f(1000, 4))
 
     def body(b: Builder, r: Atom, i: Atom, x: Atom) -> list[Atom]:
@@ -401,7 +401,7 @@ def indexing(indexer: Indexer, operands: Sequence[Value], kind: str, masked: boo
 
 
 def rolled(x: Value) -> Value:
-    return np.stack([np.roll(x, lane) + np.asarray(lane, x.dtype) for lane in range(N)])
+    return np.stack([np.roll(x, i) + np.asarray(i, x.dtype) for i in range(N)])
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -414,14 +414,14 @@ def test_every_indexer_on_a_reference(
     mask = [np.array([True, False, True])] if masked else []
     for flags in product((0, None), repeat=1 + len(operands)):
         in_axes = [0, *flags, *[0] * masked]
-        lanes = arguments(jaxpr, in_axes)[:2]
+        batch = arguments(jaxpr, in_axes)[:2]
         at = [o if f is None else rolled(o) for o, f in zip(operands, flags[1:], strict=True)]
-        agrees(jaxpr, in_axes, [*lanes, *at, *mask])
+        agrees(jaxpr, in_axes, [*batch, *at, *mask])
         if kind != "swap":
-            agrees(jaxpr, [None, *in_axes[1:]], [lanes[0][0], lanes[1], *at, *mask])
+            agrees(jaxpr, [None, *in_axes[1:]], [batch[0][0], batch[1], *at, *mask])
 
 
-# Predicates that differ between lanes.
+# Batched predicates.
 
 
 def test_batched_branches_mask_their_writes() -> None:
@@ -496,7 +496,7 @@ def test_masked_accumulations_into_a_shared_reference() -> None:
 
 
 def countdown(effects: bool) -> Jaxpr:
-    """As often as the lane's counter says; the condition adds to ``s``, the body writes ``r``."""
+    """Iterate up to each counter; the condition adds to ``s``, the body writes ``r``."""
 
     def test(b: Builder, r: Atom, s: Atom, n: Atom, x: Atom) -> list[Atom]:
         if effects:
@@ -526,21 +526,21 @@ def test_each_batch_element_runs_until_its_own_condition_fails(effects: bool) ->
 
 
 def test_a_loop_ends_if_the_mask_is_empty() -> None:
-    """The loop ends on the lanes that take the branch; of the others it would not."""
+    """The loop ends for the elements that take the branch; for the others it would not."""
     types: list[Type] = [F]
     loop = While(
         program(types, lambda b, x: [b(prims.Ne(), x, number(0.0, F))]),
         program(types, lambda b, x: [b(prims.Sub(), x, number(1.0, F))]),
         0,
     )
-    held = program(
+    other = program(
         types, lambda b, x: b.emit(Jit(program(types, lambda c, y: c.emit(loop, [y])), "f"), [x])
     )
-    cond = Cond((program(types, lambda b, x: [x]), held))
+    cond = Cond((program(types, lambda b, x: [x]), other))
     jaxpr = program([B, F], lambda b, q, x: b.emit(cond, [q, x]))
     q = np.array([True, False, True])
     agrees(jaxpr, [0, 0], [q, np.array([2.0, 0.5, 5.0])])
-    # One loop for all lanes, and no lane there.
+    # One loop for the batch, without active elements.
     agrees(jaxpr, [0, None], [np.zeros(N, bool), np.asarray(0.5)])
 
 
@@ -570,7 +570,7 @@ def test_nested_loops_with_batched_predicates() -> None:
 
 
 def test_a_reference_made_in_a_branch_needs_no_mask() -> None:
-    """Nobody sees what lanes that are not there do to it; what they do to ``s`` is masked."""
+    """Writes of inactive elements to it are not observed; their effects on ``s`` are masked."""
 
     def branch(b: Builder, s: Atom, x: Atom) -> list[Atom]:
         r = b(refs.NewRef(), x)
@@ -633,7 +633,7 @@ def test_a_reference_whose_axis_is_elsewhere_keeps_its_kind_of_effect() -> None:
     assert agrees(reads, [1, 0]).effects == reads.effects
 
 
-def test_sums_over_a_scanned_reference_that_all_lanes_share() -> None:
+def test_sums_over_a_scanned_unbatched_reference() -> None:
     def step(b: Builder, x: Atom, row: Atom, y: Atom) -> list[Atom]:
         add(b, row, p.mul(b, x, y))
         return []
