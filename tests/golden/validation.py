@@ -1,4 +1,4 @@
-"""Whether the output of a pass is right, by evaluation on deterministic inputs.
+"""Validation of the output of passes by evaluation on deterministic inputs.
 
 A program with free axes is closed first: it is batched along them, one element a device.
 """
@@ -178,9 +178,9 @@ def check_vmapped(jaxpr: Jaxpr, options: Options, made: Vmapped) -> None:
     devices = Devices((Axis(options.get("axis_name", "batch"), size),))
     for seed in SEEDS:
         inputs = random_inputs(made.jaxpr.in_types, seed)
-        held = [np.array(x) for x in inputs]
+        copies = [np.array(x) for x in inputs]
         elements = [
-            [x if at is None else element(x, i, at) for x, at in zip(held, in_axes, strict=True)]
+            [x if at is None else element(x, i, at) for x, at in zip(copies, in_axes, strict=True)]
             for i in range(size)
         ]
         given = evaluate_spmd(jaxpr, devices, elements)
@@ -192,7 +192,7 @@ def check_vmapped(jaxpr: Jaxpr, options: Options, made: Vmapped) -> None:
             else np.stack([own[j] for own in given], at)
             for j, (t, at) in enumerate(zip(made.jaxpr.out_types, out_axes, strict=True))
         ]
-        expected = Outcome(outs, contents_of(made.jaxpr.in_types, held))
+        expected = Outcome(outs, contents_of(made.jaxpr.in_types, copies))
         check_outcomes(expected, run(made.jaxpr, inputs))
 
 

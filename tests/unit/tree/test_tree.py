@@ -1,4 +1,4 @@
-"""Trees: their leaves, paths, and classes of one's own."""
+"""Trees: leaves, paths, and user-defined classes."""
 
 from __future__ import annotations
 
