@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from inspect import cleandoc, signature
+from inspect import cleandoc
+from types import FunctionType
 from typing import Final, TypeVar
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -28,9 +29,16 @@ def shared_docs(parameters: Mapping[str, str], returns: str, /, **own: str) -> C
         if function.__doc__ is not None:  # None under `python -OO`
             summary, rest = _REST.split(cleandoc(function.__doc__), maxsplit=1)
             described = {**parameters, **own}
-            args = "\n".join(f"    {p}: {described[p]}" for p in signature(function).parameters)
+            args = "\n".join(f"    {p}: {described[p]}" for p in _parameters(function))
             sections = f"Args:\n{args}\n\nReturns:\n    {returns}\n\n"
             function.__doc__ = summary + sections + rest
         return function
 
     return add
+
+
+def _parameters(function: Callable[..., object]) -> tuple[str, ...]:
+    """Return the names of the parameters; ``inspect.signature`` would slow the import."""
+    assert isinstance(function, FunctionType)
+    code = function.__code__
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
