@@ -90,7 +90,7 @@ BUGS: Final[tuple[tuple[str, Pass, str, str, object], ...]] = (
         property(lambda self: True),
     ),
     ("parts are always disjoint", forward_stores, "forward_stores", "disjoint", lambda a, b: True),
-    ("reads do not see stores", dead_stores, "dead_stores", "_see", nothing),
+    ("reads do not see stores", dead_stores, "dead_stores", "_uncover", nothing),
     (
         "calls do not see stores",
         dead_stores,

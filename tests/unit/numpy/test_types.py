@@ -12,7 +12,7 @@ import pytest
 
 import effax.numpy as jnp
 from effax.arrays.array import Array
-from effax.config import enable_x64
+from effax import enable_x64
 from effax.ir.errors import BadArgument, ConcretizationError, EffaxError, IllTyped
 from tests.unit.numpy.tracing import traced
 
