@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import effax.numpy as jnp
-from effax.arrays.array import Array
 from effax import enable_x64
+from effax.arrays.array import Array
 from effax.ir.errors import BadArgument, ConcretizationError, EffaxError, IllTyped
 from tests.unit.numpy.tracing import traced
 
