@@ -177,6 +177,14 @@ class Primitive(ABC):
         """
         return None
 
+    def first_linear(self) -> int | None:
+        """Return the position of the first of the operands in which the primitive is linear.
+
+        For primitives that are linear by declaration in all operands from some position on,
+        whatever their subjaxprs compute; None for all others.
+        """
+        return None
+
     def selector(self) -> int | None:
         """Return the position of the argument that selects which region runs, if there is one.
 

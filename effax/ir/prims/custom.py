@@ -302,6 +302,9 @@ class CustomLinear(Primitive):
             check_call(self, "the function", self.forward, ins)
         return Typing(self.out_types)
 
+    def first_linear(self) -> int:
+        return self.n_fixed
+
     @with_fresh_stack
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         from effax.ir.eval.numpy import evaluate

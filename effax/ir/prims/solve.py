@@ -57,6 +57,9 @@ class LinearSolve(Primitive):
             check_results(self, what, found, b)
         return Typing(self.solve.out_types)
 
+    def first_linear(self) -> int:
+        return self.n_consts
+
     def _names(self) -> tuple[str, ...]:
         names = ("matvec", "solve")
         return names if self.vecmat is None else (*names, "vecmat", "transpose_solve")

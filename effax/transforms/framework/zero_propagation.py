@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from effax.ir.analysis.dataflow import Analysis, Positions, analyze
-from effax.ir.prims import CustomLinear, Div, DotGeneral, LinearSolve, Mul
+from effax.ir.prims import Div, DotGeneral, Mul
 from effax.ir.syntax import Eqn, Jaxpr, Lit
 from effax.ir.types import is_inexact
 from effax.transforms.framework.propagation import Mask
@@ -42,7 +42,7 @@ class _MayBeNonzero(Analysis[bool]):
         return (self._of_results(eqn, ins),) * len(eqn.outs)
 
     def call(self, eqn: Eqn, ins: Mask, fixed: Positions) -> tuple[Mask, Mask]:
-        if isinstance(eqn.prim, CustomLinear | LinearSolve):
+        if eqn.prim.first_linear() is not None:
             return ins, self.transfer(eqn, ins)
         return super().call(eqn, ins, fixed)
 
@@ -52,10 +52,9 @@ class _MayBeNonzero(Analysis[bool]):
             return all(ins)
         if isinstance(prim, Div):
             return ins[0]
-        if isinstance(prim, CustomLinear):
-            return any(ins[prim.n_fixed :])
-        if isinstance(prim, LinearSolve):
-            return any(ins[prim.n_consts :])
+        first_linear = prim.first_linear()
+        if first_linear is not None:
+            return any(ins[first_linear:])
         if isinstance(self.rules.of(prim).transpose, Unsupported) or not ins:
             return True
         values = [has for a, has in zip(eqn.ins, ins, strict=True) if is_inexact(a.type)]
