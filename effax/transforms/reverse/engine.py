@@ -145,15 +145,16 @@ def run_forward(plan: Fused, b: Builder, args: Sequence[Atom]) -> Tape:
     for v, x in zip(jaxpr.binders, args, strict=True):
         env[v.id] = x
     entries: list[tuple[Eqn, ReverseTemplate, list[Atom]]] = []
+    emit_like, inline = b.emit_like, b.inline
     for eqn, rule in plan.steps:
         operands = [a if type(a) is Lit else env[a.id] for a in eqn.ins]
         results: Sequence[Atom]
         if rule is None or rule.plain:
-            results = b.emit_like(eqn, tuple(operands))
+            results = emit_like(eqn, tuple(operands))
             for v, x in zip(eqn.outs, results, strict=True):
                 env[v.id] = x
         else:
-            results = b.inline(rule.forward, operands, eqn.source)
+            results = inline(rule.forward, operands, eqn.source)
             for j, x in zip(rule.outs, results, strict=False):  # residuals come after
                 env[eqn.outs[j].id] = x
         if rule is not None and (rule.ct_operands or rule.ref_operands):
@@ -179,13 +180,14 @@ def run_backward(
     for a, ct, has in zip(jaxpr.outs, cts, plan.reached, strict=True):
         if has and isinstance(a, Var) and ct is not None:
             add(a, ct, None)
-    args: list[Atom]
+    inline, place = b.inline, sums.place
     for (_, ins, outs, _, source), rule, residuals in reversed(tape.entries):
         # All uses of the results are later equations, which ran before: their sums are complete.
-        found = [take(outs[j], source) for j in rule.cts]
-        refs = [sums.place(ins[i], source) for i in rule.ref_operands]  # type: ignore[arg-type]
-        args = [*residuals, *refs, *found]  # type: ignore[list-item]
-        for i, part in zip(rule.ct_operands, b.inline(rule.backward, args, source), strict=True):
+        args = list(residuals)
+        if rule.ref_operands:
+            args += [place(ins[i], source) for i in rule.ref_operands]  # type: ignore[arg-type]
+        args += [take(outs[j], source) for j in rule.cts]  # type: ignore[misc]
+        for i, part in zip(rule.ct_operands, inline(rule.backward, args, source), strict=True):
             add(ins[i], part, source)  # type: ignore[arg-type]
     inputs = [v for v, has in zip(jaxpr.binders, plan.tangents, strict=True) if has]
     return [take(v, None) for v in inputs]

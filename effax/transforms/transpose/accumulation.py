@@ -58,11 +58,12 @@ class Sums:
         ref = self.refs.get(k)
         if ref is not None:
             add_in_place(self.b, ref, part, source)
-        elif type(type_) is RefType or k in self.accumulated:
+        elif type(type_) is RefType or (self.accumulated and k in self.accumulated):
             self.refs[k] = _new_ref(self.b, type_, part, source)
         else:
-            old = self.values[k]
-            self.values[k] = part if old is None else added(self.b, old, part, source)
+            values = self.values
+            old = values[k]
+            values[k] = part if old is None else added(self.b, old, part, source)
 
     def place(self, v: Var, source: Where) -> Var:
         """Return the reference of a sum, which is allocated with the sum so far, or zeros."""
@@ -78,7 +79,7 @@ class Sums:
         The cotangent of a reference is a reference.
         """
         k, type_ = v
-        if k not in self.refs:
+        if not self.refs or k not in self.refs:  # most sums are values: look at nothing else
             return self.values[k]
         if type(type_) is RefType:
             return self.refs[k]
