@@ -187,7 +187,14 @@ class Builder:
     def emit_like(self, eqn: Eqn, ins: tuple[Atom, ...]) -> tuple[Var, ...]:
         """Append the application of an equation to other operands, of the same types."""
         prim, _, outs, effects, source = eqn
-        return self.emit_typed(prim, ins, tuple([v.type for v in outs]), effects, source)
+        n = self.next_id
+        if len(outs) == 1:
+            made: tuple[Var, ...] = (new_var((n, outs[0].type)),)
+        else:
+            made = tuple([new_var((n + i, v.type)) for i, v in enumerate(outs)])
+        self.next_id = n + len(made)
+        self.eqns.append(new_eqn((prim, ins, made, effects, source)))
+        return made
 
     def __call__(self, prim: Primitive, *ins: Atom) -> Var:
         """Append an equation of one result and return that result.

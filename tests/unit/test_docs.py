@@ -70,7 +70,7 @@ def test_the_examples_print_the_promised_output(page: Path) -> None:
     name = f"docs_{page.stem}"
     # Dataclasses look up their module.
     module = sys.modules[name] = ModuleType(name)
-    # What asks for the source of a function reads the code, not the page.
+    # Functions that ask for source see the code, not the page.
     linecache.cache[str(page)] = (len(code), None, code.splitlines(keepends=True), str(page))
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
