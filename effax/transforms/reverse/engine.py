@@ -182,11 +182,12 @@ def run_backward(
             add(a, ct, None)
     inline, place = b.inline, sums.place
     for (_, ins, outs, _, source), rule, residuals in reversed(tape.entries):
-        # All uses of the results are later equations, which ran before: their sums are complete.
+        # All uses of the results are later equations, which ran before: their sums are complete,
+        # and none is None, since a cotangent flows to these results.
         args = list(residuals)
         if rule.ref_operands:
             args += [place(ins[i], source) for i in rule.ref_operands]  # type: ignore[arg-type]
-        args += [take(outs[j], source) for j in rule.cts]  # type: ignore[misc]
+        args += cast("list[Atom]", [take(outs[j], source) for j in rule.cts])
         for i, part in zip(rule.ct_operands, inline(rule.backward, args, source), strict=True):
             add(ins[i], part, source)  # type: ignore[arg-type]
     inputs = [v for v, has in zip(jaxpr.binders, plan.tangents, strict=True) if has]
