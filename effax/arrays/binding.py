@@ -101,11 +101,6 @@ def _user_line() -> str | None:
     return None if where is None else str(where)
 
 
-def type_of(x: Operand) -> Type:
-    """Return the type of an operand."""
-    return x.type
-
-
 def value_of(x: Operand) -> Value:
     """Return the NumPy value of an operand; for a reference, its writable buffer."""
     if isinstance(x, DeviceArray):

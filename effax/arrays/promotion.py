@@ -163,11 +163,6 @@ def brought_together(
     return typed_ones
 
 
-def is_number(dtype: DType) -> bool:
-    """Return whether the dtype is numeric (not boolean)."""
-    return family(dtype) in ("int", "uint", "float", "complex")
-
-
 _PYTHON_NUMBERS: Final = (bool, int, float, complex)
 
 

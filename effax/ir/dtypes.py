@@ -46,8 +46,6 @@ BOOL: Final[DType] = np.dtype(np.bool_)
 INT32: Final[DType] = np.dtype(np.int32)
 UINT32: Final[DType] = np.dtype(np.uint32)
 FLOAT32: Final[DType] = np.dtype(np.float32)
-COMPLEX64: Final[DType] = np.dtype(np.complex64)
-BFLOAT16: Final[DType] = np.dtype(ml_dtypes.bfloat16)
 
 
 def as_dtype(dtype: object) -> DType:
