@@ -14,12 +14,12 @@ from effax.arrays.array import Array, ArrayLike
 from effax.arrays.assignment import cast_for_update
 from effax.arrays.binding import bind1
 from effax.arrays.device_array import DeviceArray
-from effax.arrays.indexing import Selection, select
+from effax.arrays.indexing import Selection, select, traced_mask
 from effax.arrays.operators import ops
-from effax.arrays.traced_array import TracedArray
 from effax.ir.dtypes import family, is_inexact_dtype
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.indexing import Indexer, Mode, Pick, Span
+from effax.ir.primitive import Primitive
 from effax.ir.prims import Gather, Scatter, ScatterAdd, ScatterMax, ScatterMin, ScatterMul
 from effax.ir.prims.index import Combining
 
@@ -92,7 +92,7 @@ class AtIndex:
             return self._where(mask, values, lambda old, new: new)
         at = self._update(mode)
         value = cast_for_update(at, self._array.dtype, values, "the array")
-        return bind1(Scatter(at.indexer), self._array, value, *at.operands)
+        return self._scatter(Scatter, at, value)
 
     def add(
         self,
@@ -110,7 +110,7 @@ class AtIndex:
             return self._where(mask, values, ops.add)
         at = self._update(mode)
         value = cast_for_update(at, self._array.dtype, values, "the array")
-        return bind1(ScatterAdd(at.indexer), self._array, value, *at.operands)
+        return self._scatter(ScatterAdd, at, value)
 
     def subtract(
         self,
@@ -126,7 +126,7 @@ class AtIndex:
             return self._where(mask, values, ops.subtract)
         at = self._update(mode)
         value = ops.negative(cast_for_update(at, self._array.dtype, values, "the array"))
-        return bind1(ScatterAdd(at.indexer), self._array, value, *at.operands)
+        return self._scatter(ScatterAdd, at, value)
 
     def multiply(
         self,
@@ -212,12 +212,12 @@ class AtIndex:
         return self._select(_MODES[mode])
 
     def _traced_mask(self) -> Array | None:
-        """Return the index if it is a traced mask, whose positions are unknown."""
-        index = self._index
-        if not isinstance(index, TracedArray) or family(index.dtype) != "bool":
-            return None
-        fits = index.ndim and index.shape == self._array.shape[: index.ndim]
-        return index if fits else None
+        return traced_mask(self._index, self._array.shape)
+
+    def _scatter(self, prim: Callable[[Indexer], Primitive], at: Selection, value: Array) -> Array:
+        if at.is_nothing:
+            return self._array
+        return bind1(prim(at.indexer), self._array, value, *at.operands)
 
     def _where(self, mask: Array, values: ArrayLike, combine: Combine) -> Array:
         """Return the update under a mask, for values whose shape does not depend on the mask."""
@@ -244,6 +244,8 @@ class AtIndex:
             return self._where(mask, values, combine)
         at = self._update(mode)
         value = cast_for_update(at, x.dtype, values, "the array")
+        if at.is_nothing:
+            return x
         if not unique_indices and _may_repeat(at):
             if prim is not None and family(x.dtype) in prim.accepts:
                 return bind1(prim(at.indexer), x, value, *at.operands)

@@ -16,9 +16,9 @@ from effax.arrays.operators import ops
 from effax.arrays.traced_array import TracedArray
 from effax.ir.dtypes import INT32, family
 from effax.ir.errors import BadIndex, IllTyped
-from effax.ir.indexing import Dim, Indexer, Layout, Mode, Pick, Span, layout
+from effax.ir.indexing import Dim, Indexer, Layout, Mode, Pick, Span, layout, pick_shape
 from effax.ir.state import cached
-from effax.ir.types import Shape
+from effax.ir.types import Shape, array_type
 
 
 class DynamicSpan(NamedTuple):
@@ -66,12 +66,19 @@ class Selection(NamedTuple):
         return cls(indexer, operands, None, place.shape)
 
     @property
+    def is_nothing(self) -> bool:
+        """Return whether no element is selected, though the indexer has some: ``x[False]``."""
+        return 0 in self.shape and 0 not in self.layout.shape
+
+    @property
     def layout(self) -> Layout:
         """Return the shape of the indexer's result, before axes are permuted and added."""
         return layout(self.indexer, [o.shape for o in self.operands])
 
     def outward(self, part: Array) -> Array:
         """Return the indexer's result with its axes permuted and added."""
+        if self.is_nothing:
+            return ops.filled(self.shape, 0, array_type((), part.dtype))
         if self.order is not None:
             part = ops.transpose(part, self.order)
         return part if part.shape == self.shape else ops.reshape(part, self.shape)
@@ -79,6 +86,8 @@ class Selection(NamedTuple):
     def inward(self, value: Array) -> Array:
         """Return a value of the result's shape in the indexer's; the inverse of ``outward``."""
         inner = self.layout.shape
+        if self.is_nothing:
+            return value
         if self.order is None:
             return value if value.shape == inner else ops.reshape(value, inner)
         permuted = ops.reshape(value, tuple(inner[i] for i in self.order))
@@ -97,7 +106,8 @@ def select(shape: Shape, index: object, mode: Mode, strict: bool, name: str) -> 
 
     Raises:
         BadIndex: a known position is out of bounds, or there are too many entries.
-        IllTyped: an entry is not an index (a float, a bool, a string, ...).
+        IllTyped: an entry is not an index (a float, a string, ...).
+        ConcretizationError: an entry is a traced mask, whose number of true elements is unknown.
     """
     entries = index if type(index) is tuple else (index,)
     key, scalars = _key(entries)
@@ -169,17 +179,44 @@ def _select(
     dims: list[Dim] = []
     operands: list[Array] = []
     for entry in full:
-        if entry is None or entry is Ellipsis:
+        if _takes_no_axis(entry):
             continue
         dim, operand = _entry(entry, len(dims), place)
         dims.append(dim)
         if operand is not None:
             operands.append(operand)
+    if any(isinstance(e, _Truth) for e in full) and any(isinstance(d, Pick) for d in dims):
+        _add_truth(_all_true(full), dims, operands)
     # Static positions are in bounds; one mode for all of them keeps equal programs equal.
     indexer = Indexer(tuple(dims), mode if Pick(None) in dims else Mode.CLIP)
-    if any(e is None or e is Ellipsis for e in full):
+    if any(_takes_no_axis(e) for e in full):
         return _rearranged(indexer, tuple(operands), full)
     return Selection.of(indexer, tuple(operands))
+
+
+class _Truth(NamedTuple):
+    """A mask without axes: a pick along a new axis of size 1, or of size 0 if it is false."""
+
+    value: bool
+
+
+def _takes_no_axis(entry: object) -> bool:
+    return entry is None or entry is Ellipsis or isinstance(entry, _Truth)
+
+
+def _all_true(entries: Sequence[object]) -> bool:
+    return all(e.value for e in entries if isinstance(e, _Truth))
+
+
+def _add_truth(value: bool, dims: list[Dim], operands: list[Array]) -> None:
+    """Broadcast the first pick with the new axis of masks without axes."""
+    axis = next(i for i, d in enumerate(dims) if isinstance(d, Pick))
+    at = sum(d[0] is None for d in dims[:axis])
+    known = dims[axis][0]
+    if known is not None:
+        operands.insert(at, from_numpy(np.asarray(known, np.int32)))
+        dims[axis] = Pick(None)
+    operands[at] = ops.broadcast_to(operands[at], pick_shape([operands[at].shape, (int(value),)]))
 
 
 class _IndexedArray(NamedTuple):
@@ -199,7 +236,7 @@ def _expanded(entries: Sequence[object], place: _IndexedArray) -> list[object]:
     full: list[object] = []
     for entry in entries:
         full.extend(_mask_positions(entry))
-    used = sum(e is not None and e is not Ellipsis for e in full)
+    used = sum(not _takes_no_axis(e) for e in full)
     ndim = len(place.shape)
     if used > ndim:
         raise BadIndex(
@@ -227,11 +264,15 @@ class _MaskPositions(NamedTuple):
 
 def _mask_positions(entry: object) -> list[object]:
     """Return the positions of the true elements of a boolean mask, an entry an axis."""
+    if isinstance(entry, bool | np.bool_):
+        return [_Truth(bool(entry))]
     if isinstance(entry, list):
         entry = _from_list(entry)
-    if not isinstance(entry, np.ndarray | Array) or entry.dtype != np.bool_ or not entry.shape:
+    if not isinstance(entry, np.ndarray | Array) or entry.dtype != np.bool_:
         return [entry]
     mask = entry.numpy() if isinstance(entry, Array) else np.asarray(entry)
+    if not mask.shape:
+        return [_Truth(bool(mask))]
     found = np.nonzero(mask)
     return [_MaskPositions(p.astype(np.int32), n) for p, n in zip(found, mask.shape, strict=True)]
 
@@ -241,7 +282,7 @@ def _from_list(entry: list[object]) -> object:
 
 
 def _check_masks(entries: Sequence[object], full: Sequence[object], place: _IndexedArray) -> None:
-    axes = [e for e in full if e is not None and e is not Ellipsis]
+    axes = [e for e in full if not _takes_no_axis(e)]
     for axis, (entry, size) in enumerate(zip(axes, place.shape, strict=True)):
         if isinstance(entry, _MaskPositions) and entry.size != size:
             raise BadIndex(
@@ -249,6 +290,13 @@ def _check_masks(entries: Sequence[object], full: Sequence[object], place: _Inde
                 expected=f"{size} elements for axis {axis}, of shape {place.shape}",
                 found=str(entry.size),
             )
+
+
+def traced_mask(index: object, shape: Shape) -> TracedArray | None:
+    """Return the index if it is a traced mask of leading axes, whose true positions are unknown."""
+    if not isinstance(index, TracedArray) or family(index.dtype) != "bool":
+        return None
+    return index if index.shape == shape[: index.ndim] else None
 
 
 def _spans(entry: object) -> bool:
@@ -264,10 +312,9 @@ def _entry(entry: object, axis: int, place: _IndexedArray) -> tuple[Dim, Array |
     if isinstance(entry, _MaskPositions):
         return Pick(None), from_numpy(entry.positions)
     if entry is _Scalar.TRACED:
-        if size == 0:
-            raise _outside("an index", axis, place)
+        _check_nonempty(axis, place)
         return Pick(None), _ANY_SCALAR
-    if isinstance(entry, bool | np.bool_ | float | complex | str):
+    if isinstance(entry, float | complex | str):
         raise _no_index(entry, place.name)
     if isinstance(entry, int | np.integer):
         return _static_pick(int(entry), axis, place)
@@ -278,8 +325,8 @@ def _entry(entry: object, axis: int, place: _IndexedArray) -> tuple[Dim, Array |
     index = as_value(entry, "an index")
     if family(index.dtype) not in ("int", "uint"):
         raise _no_index(entry, place.name)
-    if size == 0 and index.size:
-        raise _outside("an index", axis, place)
+    if index.size:
+        _check_nonempty(axis, place)
     if isinstance(index, DeviceArray):
         return _known_pick(index, axis, place)
     return Pick(None), wrapped(integer_positions(index, "an index"), size)
@@ -294,10 +341,17 @@ def _no_index(entry: object, name: str) -> IllTyped:
     )
 
 
+def _check_nonempty(axis: int, place: _IndexedArray) -> None:
+    """Raise BadIndex for a position along an empty axis, unless the mode drops it."""
+    if place.shape[axis] == 0 and place.mode is not Mode.DROP:
+        raise _outside("an index", axis, place)
+
+
 def _outside(what: object, axis: int, place: _IndexedArray) -> BadIndex:
     size = place.shape[axis]
+    subject = what if isinstance(what, str) else f"index {what}"
     return BadIndex(
-        f"index {what} is out of bounds for axis {axis} of {place.name}",
+        f"{subject} is out of bounds for axis {axis} of {place.name}",
         expected=f"at least {-size} and less than {size}"
         if size
         else "no index: the axis is empty",
@@ -309,8 +363,9 @@ def _static_pick(index: int, axis: int, place: _IndexedArray) -> tuple[Pick, Arr
     size = place.shape[axis]
     if -size <= index < size:
         return Pick(index % size), None
-    if place.strict or not size:
+    if place.strict:
         raise _outside(index, axis, place)
+    _check_nonempty(axis, place)
     if place.mode is Mode.CLIP:
         return Pick(0 if index < 0 else size - 1), None
     # Static positions are in bounds, but an operand may be out of bounds.
@@ -391,10 +446,16 @@ def wrapped(index: Array, size: int) -> Array:
     return ops.where(ops.less(index, 0), ops.add(index, size), index)
 
 
-def _rearranged(indexer: Indexer, operands: tuple[Array, ...], full: Sequence[object]) -> Selection:
-    """Return the result's axes for entries that contain ``None`` or an ellipsis.
+class _NewAxis(NamedTuple):
+    """An axis of the result that the array lacks."""
 
-    Both separate picks, whose axes then come first; ``None`` is an axis of size 1.
+    size: int
+
+
+def _rearranged(indexer: Indexer, operands: tuple[Array, ...], full: Sequence[object]) -> Selection:
+    """Return the result's axes for entries that contain ``None``, an ellipsis or a truth value.
+
+    The first two separate picks, whose axes then come first; ``None`` is an axis of size 1.
     """
     place = layout(indexer, [o.shape for o in operands])
     n_picked = len(place.pick_shape)
@@ -402,16 +463,18 @@ def _rearranged(indexer: Indexer, operands: tuple[Array, ...], full: Sequence[ob
     spans = iter([i for i in range(len(place.shape)) if i not in picked])
     picks = [i for i, e in enumerate(full) if not (e is None or e is Ellipsis or _spans(e))]
     apart = bool(picks) and picks[-1] - picks[0] != len(picks) - 1
-    # Axes of the result in order: an axis of the indexer's result, or None for a new one.
-    axes: list[int | None] = list(picked) if apart else []
+    # Axes of the result in order: an axis of the indexer's result, or a new one with its size.
+    alone = not picked and any(isinstance(e, _Truth) for e in full)
+    new = [_NewAxis(int(_all_true(full)))] if alone else []
+    axes: list[int | _NewAxis] = [*picked, *new] if apart else []
     for i, entry in enumerate(full):
         if entry is None:
-            axes.append(None)
+            axes.append(_NewAxis(1))
         elif _spans(entry):
             axes.append(next(spans))
         elif not apart and picks and i == picks[0]:
-            axes.extend(picked)
-    order = tuple(a for a in axes if a is not None)
-    shape = tuple(1 if a is None else place.shape[a] for a in axes)
+            axes.extend([*picked, *new])
+    order = tuple(a for a in axes if not isinstance(a, _NewAxis))
+    shape = tuple(a.size if isinstance(a, _NewAxis) else place.shape[a] for a in axes)
     kept = order == tuple(range(len(order)))
     return Selection(indexer, operands, None if kept else order, shape)

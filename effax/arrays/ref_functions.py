@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import cast
 
 from effax import tree
-from effax.arrays.array import Array, DTypeLike
+from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.assignment import cast_for_update
 from effax.arrays.binding import bind, bind1
 from effax.arrays.conversion import as_value
-from effax.arrays.indexing import select
+from effax.arrays.indexing import select, traced_mask
 from effax.arrays.operators import ops
 from effax.arrays.ref import EagerRef, Ref, TracedRef
 from effax.effects import Rule
@@ -121,7 +121,9 @@ def swap(ref: Ref, index: object, value: object) -> Array:
     _check_ref(ref, "swap")
     at = select(ref.shape, index, Mode.DROP, True, "a reference")
     filled = cast_for_update(at, ref.dtype, value, "the reference")
-    if not at.operands:
+    if at.is_nothing:
+        old = get(ref)
+    elif not at.operands:
         old = bind1(Swap(at.indexer), ref, filled, *at.operands)
     else:
         old = bind1(Get(at.indexer._replace(mode=Mode.CLIP)), ref, *at.operands)
@@ -132,10 +134,12 @@ def swap(ref: Ref, index: object, value: object) -> Array:
 def write_ref(ref: Ref, index: object, value: object) -> None:
     """Write ``ref[index] = value``; traced positions out of bounds are not written."""
     _check_ref(ref, "a write")
+    if traced_mask(index, ref.shape) is not None:
+        index, value = ..., ops.at(get(ref))[index].set(cast(ArrayLike, value))
     at = select(ref.shape, index, Mode.DROP, True, "a reference")
-    bind(
-        Swap(at.indexer), ref, cast_for_update(at, ref.dtype, value, "the reference"), *at.operands
-    )
+    filled = cast_for_update(at, ref.dtype, value, "the reference")
+    if not at.is_nothing:
+        bind(Swap(at.indexer), ref, filled, *at.operands)
 
 
 def addupdate(ref: Ref, index: object, value: object) -> None:
@@ -146,10 +150,10 @@ def addupdate(ref: Ref, index: object, value: object) -> None:
     _check_ref(ref, "addupdate")
     if family(ref.dtype) not in NUMBERS:
         raise IllTyped("only numbers can be added in place", found=str(ref.type))
+    if traced_mask(index, ref.shape) is not None:
+        zeros = ops.filled(ref.shape, 0, array_type((), ref.dtype))
+        index, value = ..., ops.at(zeros)[index].set(cast(ArrayLike, value))
     at = select(ref.shape, index, Mode.DROP, True, "a reference")
-    bind(
-        AddUpdate(at.indexer),
-        ref,
-        cast_for_update(at, ref.dtype, value, "the reference"),
-        *at.operands,
-    )
+    filled = cast_for_update(at, ref.dtype, value, "the reference")
+    if not at.is_nothing:
+        bind(AddUpdate(at.indexer), ref, filled, *at.operands)

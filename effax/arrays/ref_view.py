@@ -192,6 +192,8 @@ def _narrowed(
             *[slice(None)] * (len(open_axes) - len(entries) + 1),
             *entries[at + 1 :],
         )
+    if not all(e is Ellipsis or _composes(e) for e in entries):
+        return None
     result = list(axes)
     for i, entry in zip(open_axes, entries, strict=False):
         found = _step(axes[i], entry, shape[i], mode)
@@ -199,6 +201,14 @@ def _narrowed(
             return None
         result[i] = found
     return result
+
+
+def _composes(entry: object) -> bool:
+    return isinstance(entry, slice | DynamicSpan) or _is_int(entry) or _is_place(entry)
+
+
+def _is_place(x: object) -> TypeGuard[Array]:
+    return isinstance(x, Array) and not x.shape and x.dtype.kind in "iu"
 
 
 def _step(axis: _Axis, entry: object, full: int, mode: Mode) -> _Axis | None:
@@ -215,7 +225,7 @@ def _step(axis: _Axis, entry: object, full: int, mode: Mode) -> _Axis | None:
             return None
         first = operator.index(entry.start) if _is_int(entry.start) else as_value(entry.start)
         return _Axis(_moved(start, _clamped(first, size - entry.size), 1), entry.size)
-    if isinstance(entry, Array) and not entry.shape and entry.dtype.kind in "iu":
+    if _is_place(entry):
         place = ops.where(ops.less(entry, 0), ops.add(entry, size), entry)
         moved = _moved(start, _clamped(place, size - 1), step)
         if mode is Mode.CLIP:

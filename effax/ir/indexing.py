@@ -104,17 +104,22 @@ def layout(indexer: Indexer, operands: Sequence[Shape]) -> Layout:
             at.append(axis)
         else:
             spans.append(dim.size)
+    broadcast = pick_shape(pick_shapes)
+    adjacent = bool(at) and at[-1] - at[0] == len(at) - 1
+    position = at[0] if adjacent else 0
+    return Layout(broadcast, position, (*spans[:position], *broadcast, *spans[position:]))
+
+
+def pick_shape(shapes: Sequence[Shape]) -> Shape:
+    """Return the common shape of picks. Raises IllTyped where they do not broadcast."""
     try:
-        broadcast = np.broadcast_shapes(*pick_shapes)
+        return np.broadcast_shapes(*shapes)
     except ValueError:
         raise IllTyped(
             "index arrays do not broadcast with each other",
             expected="shapes that broadcast",
-            found=", ".join(map(str, pick_shapes)),
+            found=", ".join(map(str, shapes)),
         ) from None
-    adjacent = bool(at) and at[-1] - at[0] == len(at) - 1
-    position = at[0] if adjacent else 0
-    return Layout(broadcast, position, (*spans[:position], *broadcast, *spans[position:]))
 
 
 def indexed_shape(indexer: Indexer, shape: Shape, operands: Sequence[Type]) -> Shape:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import effax
 import effax.numpy as jnp
 from effax import ref
 from effax.arrays.array import Array
@@ -19,12 +20,12 @@ from effax.arrays.ref_functions import new_ref
 from effax.ir.errors import BadIndex, ConcretizationError, IllTyped
 from tests.unit.numpy.tracing import run_traced, traced
 
-SHAPES = hnp.array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=4)
+SHAPES = hnp.array_shapes(min_dims=0, max_dims=4, min_side=1, max_side=4)
 
 
 @st.composite
 def shapes_and_indices(draw: st.DrawFn) -> tuple[tuple[int, ...], Any]:
-    """A shape and an index for it, out of everything that NumPy has, scalar booleans aside."""
+    """A shape and an index for it, out of everything that NumPy has."""
     shape = draw(SHAPES)
     pick_shape = draw(st.sampled_from([(), (1,), (3,), (2, 1), (2, 3), (0,)]))
     entries: list[Any] = []
@@ -54,6 +55,9 @@ def shapes_and_indices(draw: st.DrawFn) -> tuple[tuple[int, ...], Any]:
         axis += 1
     if draw(st.booleans()):
         entries.insert(draw(st.integers(0, len(entries))), Ellipsis)
+    truth = st.sampled_from([True, True, False, np.bool_(True), np.array(True), np.array(False)])
+    for _ in range(draw(st.sampled_from([0, 0, 0, 1, 2]))):
+        entries.insert(draw(st.integers(0, len(entries))), draw(truth))
     if len(entries) == 1 and draw(st.booleans()):
         return shape, entries[0]
     return shape, tuple(entries)
@@ -65,6 +69,94 @@ def valid(shape: tuple[int, ...], index: Any) -> bool:
     except IndexError:
         return False
     return True
+
+
+TRUTHS: list[Any] = [
+    True,
+    np.array(False),
+    (True, False),
+    (None, True),
+    (False, 0),
+    (0, True),
+    (slice(None), False),
+    (True, slice(None), True),
+    (..., np.bool_(True)),
+    (True, [0, 1]),
+    ([0], False),
+    ([1, 0], slice(None), True),
+    (slice(None), [1, 0], True),
+    (slice(None), True, [1, 0]),
+    (True, np.array([[0], [1]])),
+    (False, np.array([True, False])),
+    (0, None, True),
+    (None, False, ..., 1),
+    (0, 1, True),
+]
+"""Indices with masks without axes."""
+
+
+def written(shape: tuple[int, ...], index: Any, value: Any) -> np.ndarray:
+    x = contents(shape)
+    x[index] = value
+    return x
+
+
+@pytest.mark.parametrize("index", TRUTHS, ids=repr)
+def test_masks_without_axes(index: Any) -> None:
+    for shape in ((2, 3), (2,), ()):
+        x = contents(shape)
+        if not valid(shape, index):
+            with pytest.raises((BadIndex, IllTyped)):
+                jnp.asarray(x)[index]
+            continue
+        part, after = x[index], written(shape, index, -1)
+        reference = new_ref(x)
+        for found in (
+            jnp.asarray(x)[index],
+            reference[index],
+            new_ref(np.stack([x, x + 9])).at[0][index],
+            jnp.asarray(x).at[index].get(mode="fill"),
+            reference.swap(-1, index),
+            run_traced(lambda x: x[index], jnp.asarray(x)),
+        ):
+            assert found.shape == part.shape
+            np.testing.assert_array_equal(np.asarray(found), part)
+        for found in (
+            reference[...],
+            jnp.asarray(x).at[index].set(-1),
+            jnp.asarray(x).at[index].add(-1 - part),
+            jnp.asarray(x).at[index].multiply(0).at[index].subtract(1),
+            jnp.asarray(x).at[index].min(-1),
+            run_traced(lambda x: x.at[index].set(-1), jnp.asarray(x)),
+        ):
+            np.testing.assert_array_equal(np.asarray(found), after)
+
+
+@pytest.mark.parametrize("value", [7.0, np.ones((2, 3)), np.ones((1, 2, 3))], ids=np.shape)
+@pytest.mark.parametrize("truth", [True, False])
+def test_writes_under_a_traced_mask_without_axes(truth: bool, value: Any) -> None:
+    after = written((2, 3), truth, value)
+    x, mask = jnp.asarray(contents((2, 3))), jnp.asarray(truth)
+    found = effax.jit(lambda x, m: x.at[m].set(value))(x, mask)
+    np.testing.assert_array_equal(np.asarray(found), after)
+    for reference, write in (
+        (new_ref(x), lambda r, m: r.__setitem__(m, value)),
+        (new_ref(x), lambda r, m: r.addupdate(value - contents((2, 3)), m)),
+    ):
+        effax.jit(write)(reference, mask)
+        np.testing.assert_array_equal(np.asarray(reference[...]), after)
+    with pytest.raises(ConcretizationError):
+        effax.jit(lambda x, m: x[m])(x, mask)
+
+
+def test_writes_of_references_under_traced_masks() -> None:
+    reference, mask = new_ref(X), jnp.asarray(X % 2 == 0)
+    effax.jit(lambda r, m: r.__setitem__(m, -1.0))(reference, mask)
+    np.testing.assert_array_equal(np.asarray(reference[...]), np.where(X % 2 == 0, -1, X))
+    rows = np.array([True, False, True])
+    effax.jit(lambda r, m: r.addupdate(1.0, m))(reference, jnp.asarray(rows))
+    after = np.where(X % 2 == 0, -1, X) + rows[:, None]
+    np.testing.assert_array_equal(np.asarray(reference[...]), after)
 
 
 def contents(shape: tuple[int, ...]) -> np.ndarray:
@@ -210,8 +302,6 @@ def refs() -> Ref:
         ((..., ...), BadIndex, "more than one ellipsis"),
         (np.array([True, False]), BadIndex, "3 elements for axis 0"),
         (1.7, IllTyped, "float"),
-        (True, IllTyped, "bool"),
-        (np.bool_(True), IllTyped, "bool"),
         ("a", IllTyped, "str"),
         (np.array([0.5]), IllTyped, "invalid index"),
         (frozenset(), IllTyped, "frozenset"),
@@ -254,6 +344,46 @@ def test_an_empty_axis_has_no_positions() -> None:
     assert x[np.array([], int)].shape == (0, 3)
     with pytest.raises(BadIndex, match="empty"):
         traced(lambda x, i: x[i], x, jnp.arange(2))
+
+
+POSITIONS: list[tuple[Any, ...]] = [(0,), (-1,), ([0, 1],), ([[0], [5]],), ([0, -1], 1)]
+"""Positions along the empty axis of an array of shape (0, 3)."""
+
+
+@pytest.mark.parametrize("mode", ["drop", "fill", None, "clip"])
+@pytest.mark.parametrize("index", POSITIONS, ids=repr)
+def test_positions_along_an_empty_axis(index: tuple[Any, ...], mode: Any) -> None:
+    """A mode that drops them leaves updates without effect and reads the fill value."""
+    x = jnp.zeros((0, 3))
+    drops = mode in ("drop", "fill")
+    shape = np.zeros((9, 3))[tuple(map(np.asarray, index))].shape
+
+    def get(x: Array, *index: Any) -> Array:
+        return x.at[index].get(mode=mode, fill_value=4 if drops else None)
+
+    for name in ("set", "add", "subtract", "multiply", "min", "max", "power", "divide", "get"):
+
+        def use(x: Array, *index: Any, name: str = name) -> Array:
+            return getattr(x.at[index], name)(2.0, mode=mode) if name != "get" else get(x, *index)
+
+        for run in (use, effax.jit(use)):
+            if not (drops or (name != "get" and mode is None)):
+                with pytest.raises(BadIndex, match="empty"):
+                    run(x, *map(jnp.asarray, index))
+                continue
+            found = run(x, *map(jnp.asarray, index))
+            wanted = np.full(shape, 4) if name == "get" else np.zeros((0, 3))
+            assert found.shape == wanted.shape
+            np.testing.assert_array_equal(np.asarray(found), wanted)
+
+
+def test_derivatives_and_batches_of_positions_along_an_empty_axis() -> None:
+    x, at = jnp.zeros((0, 3)), jnp.arange(2)
+    grad = effax.grad(lambda x: jnp.sum(x.at[at].get(mode="fill", fill_value=0)))(x)
+    assert grad.shape == (0, 3)
+    part = effax.vmap(lambda i: x.at[i].get(mode="fill", fill_value=4))(at)
+    np.testing.assert_array_equal(np.asarray(part), np.full((2, 3), 4))
+    assert effax.jit(effax.vmap(lambda i: x.at[i].set(1)))(at).shape == (2, 0, 3)
 
 
 def test_dynamic_slices_move_inward() -> None:

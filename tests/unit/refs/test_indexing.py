@@ -54,6 +54,11 @@ INDICES: dict[str, Any] = {
     "mask of nothing": np.zeros(4, bool),
     "effax array": jnp.asarray([1, 1]),
     "effax mask": jnp.asarray([True, True, False, False]),
+    "mask without axes": True,
+    "false mask without axes": (slice(None), np.array(False)),
+    "masks without axes": (True, slice(None), jnp.asarray(True)),
+    "mask without axes and int": (0, True),
+    "mask without axes and array": (slice(None), np.array([1, 3]), True),
     "narrow ints": np.array([1, -1], np.int8),
     "unsigned": np.array([3, 0], np.uint8),
 }
@@ -222,7 +227,7 @@ def test_traced_positions_out_of_bounds() -> None:
         np.testing.assert_array_equal(jax.jit(lambda k: array.at[k].set(9.0))(k), array)
 
 
-NO_INDICES = [1.7, True, False, "a", np.float32(1), 1j, {}, jnp.asarray(1.5), np.True_, object]
+NO_INDICES = [1.7, "a", np.float32(1), 1j, {}, jnp.asarray(1.5), object]
 
 
 @pytest.mark.parametrize("index", NO_INDICES, ids=lambda i: f"{type(i).__name__} {i!r:.9}")
