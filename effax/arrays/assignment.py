@@ -7,6 +7,7 @@ from effax.arrays.config import allowed
 from effax.arrays.conversion import as_value, is_python_scalar, python_kind
 from effax.arrays.indexing import Selection
 from effax.arrays.operators import ops
+from effax.arrays.promotion import known_value, yields
 from effax.ir.dtypes import FAMILY_RANKS, DType, family, int_bounds
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.types import Shape, array_type
@@ -70,8 +71,10 @@ def _broadcast(array: Array, shape: Shape, what: str) -> Array:
 def keeps_kind(array: Array, dtype: DType) -> bool:
     """Return whether writing the array into ``dtype`` keeps kind and, for integers, range."""
     have, want = family(array.dtype), family(dtype)
-    if array.dtype == dtype or (array.weak_type and FAMILY_RANKS[have] <= FAMILY_RANKS[want]):
+    if array.dtype == dtype:
         return True
+    if array.weak_type and FAMILY_RANKS[have] <= FAMILY_RANKS[want]:
+        return known_value(array) is None or yields(array.type, dtype, array)
     if FAMILY_RANKS[have] != FAMILY_RANKS[want]:
         return FAMILY_RANKS[have] < FAMILY_RANKS[want]
     if have in ("float", "complex"):

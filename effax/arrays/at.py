@@ -201,7 +201,12 @@ class AtIndex:
         mode: str | None = None,
     ) -> Array:
         """Apply an elementwise function once per occurrence of a position."""
-        return self._combine(0, lambda old, _: func(old), unique_indices, mode)
+
+        def applied(old: Array, _: Array) -> Array:
+            whole = Selection.of(Indexer(tuple(Span(0, n) for n in old.shape)), ())
+            return cast_for_update(whole, old.dtype, func(old), "the array")
+
+        return self._combine(0, applied, unique_indices, mode)
 
     def _select(self, mode: Mode) -> Selection:
         return select(self._array.shape, self._index, mode, False, "an array")

@@ -36,8 +36,10 @@ def _in_one_dtype(arrays: Sequence[Array], what: str, dtype: DTypeLike | None) -
     first = arrays[0].type
     if dtype is None and all(x.type.dtype is first.dtype for x in arrays):
         return arrays
-    kind, weak = pr.common_dtype(arrays, what) if dtype is None else (allowed(dtype), False)
-    return [pr.converted(x, kind, weak) for x in arrays]
+    if dtype is not None:
+        return [pr.converted(x, allowed(dtype), False) for x in arrays]
+    kind, weak = pr.common_dtype(arrays, what)
+    return [pr.in_dtype(x, kind, weak, f"array {i} of {what}") for i, x in enumerate(arrays)]
 
 
 def concatenate(arrays: Arrays, axis: int | None = 0, dtype: DTypeLike | None = None) -> Array:
@@ -102,7 +104,8 @@ def stack(arrays: Arrays, axis: int = 0, out: None = None, dtype: DTypeLike | No
                 found=f"shape {x.shape}",
             )
     place = plain_axis(axis, values[0].ndim + 1, "stack")
-    return concatenate([expand_dims(x, place) for x in values], place, dtype)
+    values = list(_in_one_dtype(values, "stack", dtype))
+    return concatenate([expand_dims(x, place) for x in values], place)
 
 
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:

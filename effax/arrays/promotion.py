@@ -14,11 +14,20 @@ from effax.arrays.conversion import as_value, is_python_scalar, not_an_array, py
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.traced_array import TracedArray
 from effax.ir.build import lit
-from effax.ir.dtypes import DType, family, int_bounds, is_complex, is_inexact_dtype, promote
+from effax.ir.dtypes import (
+    FAMILY_RANKS,
+    DType,
+    family,
+    int_bounds,
+    is_complex,
+    is_inexact_dtype,
+    is_integer,
+    promote,
+)
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import BroadcastInDim, ConvertElementType, Real, Reshape
 from effax.ir.state import cached
-from effax.ir.syntax import Lit, Scalar
+from effax.ir.syntax import Atom, Lit, Scalar
 from effax.ir.types import ArrayType, Shape, Type, array_type
 
 
@@ -101,11 +110,109 @@ def _holds(dtype: DType, value: Scalar) -> bool:
             return isinstance(value, bool)
 
 
+def yields(
+    have: ArrayType,
+    dtype: DType,
+    value: Operand | Atom | np.ndarray | None = None,
+    rounds: bool = False,
+) -> bool:
+    """Return whether a value of weak type promotes to a dtype without loss.
+
+    The kind is kept: a boolean is not a number, and a float no integer. A known value promotes if
+    it is in the range of the dtype, an unknown one if the dtype is above its own in the lattice.
+
+    Args:
+        have: type of the value.
+        dtype: dtype that is asked for.
+        value: the value, where there is one.
+        rounds: whether an unknown float may be rounded to a narrower dtype.
+    """
+    if not have.weak or not _keeps_kind(have.dtype, dtype):
+        return False
+    known = known_value(value)
+    if known is not None:
+        return _in_range(dtype, known)
+    if rounds and is_inexact_dtype(dtype):
+        return True
+    try:
+        return promote([(have.dtype, False), (dtype, False)], config.enable_x64)[0] == dtype
+    except TypeError:
+        return have.dtype == dtype
+
+
+def _keeps_kind(have: DType, want: DType) -> bool:
+    a, b = family(have), family(want)
+    return a == b or (a != "bool" and 0 < FAMILY_RANKS[a] <= FAMILY_RANKS.get(b, 0))
+
+
+def known_value(x: Operand | Atom | np.ndarray | None) -> np.ndarray | None:
+    """Return the value of an array or an atom if it is known while a function is traced."""
+    if isinstance(x, TracedArray):
+        x = x.atom
+    if isinstance(x, Lit):
+        return np.asarray(x.value)
+    if isinstance(x, DeviceArray):
+        return x.numpy()
+    return x if isinstance(x, np.ndarray) else None
+
+
+def _in_range(dtype: DType, value: np.ndarray) -> bool:
+    """Return whether values are in the range of a dtype that keeps their kind."""
+    if is_integer(dtype):
+        low, high = int_bounds(dtype)
+        return not value.size or (low <= int(value.min()) and int(value.max()) <= high)
+    with np.errstate(over="ignore"):
+        return bool(np.all(np.isfinite(value.astype(dtype)) | ~np.isfinite(value)))
+
+
+def promoted(x: ArrayLike, dtype: DType, what: str) -> Array:
+    """Return a value in a dtype that it promotes to without loss. Raises IllTyped otherwise."""
+    value = as_value(x, what)
+    have = value.type
+    if have.dtype != dtype and not yields(have, dtype, value):
+        raise IllTyped(
+            f"{what} has another dtype, and would lose its value or its kind",
+            expected=str(dtype),
+            found=_shown(have, value),
+            remedy=f"convert it: `.astype('{dtype}')`",
+        )
+    return converted(value, dtype, False)
+
+
+def _shown(have: ArrayType, value: Array) -> str:
+    known = known_value(value)
+    return str(have) if known is None or known.size > 8 else f"{known.tolist()}, of {have}"
+
+
 def typed(x: object, dtype: DType, weak: bool, what: str) -> Array | Lit:
     """Return an operand in this dtype; a Python scalar becomes a constant."""
     if is_python_scalar(x):
         return literal(x, array_type((), dtype, weak))
-    return converted(as_value(x, what), dtype, weak)
+    return in_dtype(as_value(x, what), dtype, weak, what)
+
+
+def in_dtype(x: Array, dtype: DType, weak: bool, what: str) -> Array:
+    """Return an operand in the dtype that promotion yields for it and others.
+
+    Raises BadArgument where it is a weakly typed integer of known value that does not fit.
+    """
+    have = x.type
+    if have.weak and have.dtype != dtype and is_integer(have.dtype) and is_integer(dtype):
+        _check_range(x, dtype, what)
+    return converted(x, dtype, weak)
+
+
+def _check_range(value: Array, dtype: DType, what: str) -> None:
+    """Raise BadArgument where a weak integer of known value does not fit, as a Python integer."""
+    known = known_value(value)
+    if known is not None and not _in_range(dtype, known):
+        low, high = int_bounds(dtype)
+        raise BadArgument(
+            f"{what} is weakly typed, and does not fit",
+            expected=f"{low} to {high}, for {dtype}",
+            found=_shown(value.type, value),
+            remedy="convert it: `.astype(...)`",
+        )
 
 
 def broadcast_shapes(shapes: Sequence[Shape], what: str) -> Shape:

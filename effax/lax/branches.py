@@ -13,18 +13,17 @@ from effax.arrays.array import Array
 from effax.arrays.binding import bind, bind1
 from effax.arrays.conversion import as_value
 from effax.arrays.operators import ops
-from effax.arrays.promotion import literal
+from effax.arrays.promotion import literal, yields
 from effax.arrays.ref import Ref
 from effax.arrays.tracing import FlatFunction, TraceOptions, shared_consts, shown_tree, trace_flat
-from effax.ir.build import Builder
-from effax.ir.dtypes import family
+from effax.ir.dtypes import FAMILY_RANKS, family
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.prims import Clamp, Cond, ConvertElementType
+from effax.ir.prims import Clamp, Cond
 from effax.ir.prims.common.subjaxpr_checks import fits
-from effax.ir.syntax import Jaxpr
+from effax.ir.syntax import Atom, Lit
 from effax.ir.trace import alias_error, identity
 from effax.ir.types import ArrayType, Type
-from effax.lax.leaves import leaves_of, rank
+from effax.lax.leaves import leaves_of, with_results
 from effax.tree import PyTree
 
 __all__ = ["cond", "switch"]
@@ -206,17 +205,19 @@ def _choose(
         trace_flat(f, call, args.types, args.names, f"{name} of {what}", options)
         for f, name in zip(branches, names, strict=True)
     ]
-    _check_branches(flats, names, what)
+    _check_trees(flats, names, what)
+    wanted = _result_types(flats, names, what)
     consts, jaxprs = shared_consts(flats)
+    agreed = tuple([with_results(jaxpr, wanted) for jaxpr in jaxprs])
     closed = {identity(c) for c in consts}
     for x, name in zip(args.leaves, args.names, strict=True):
         if isinstance(x, Ref) and identity(x) in closed:
             raise alias_error(f"{what} takes a reference as {name} that a branch closes over", x)
-    outs = bind(Cond(tuple(_agreed(jaxprs))), index, *consts, *args.leaves)
+    outs = bind(Cond(agreed), index, *consts, *args.leaves)
     return tree.unflatten(flats[0].out_tree, outs)
 
 
-def _check_branches(flats: Sequence[FlatFunction], names: Sequence[str], what: str) -> None:
+def _check_trees(flats: Sequence[FlatFunction], names: Sequence[str], what: str) -> None:
     first = flats[0]
     for flat, name in zip(flats[1:], names[1:], strict=True):
         if flat.out_tree != first.out_tree:
@@ -225,39 +226,48 @@ def _check_branches(flats: Sequence[FlatFunction], names: Sequence[str], what: s
                 expected=shown_tree(first.out_tree),
                 found=shown_tree(flat.out_tree),
             )
-        paths = tree.paths(tree.unflatten(first.out_tree, range(first.out_tree.num_leaves)))
-        for have, ct_spec, path in zip(
-            flat.jaxpr.out_types, first.jaxpr.out_types, paths, strict=True
-        ):
-            if not fits(have, ct_spec) and not _weakly_fits(have, ct_spec):
-                raise IllTyped(
-                    f"{what}: result{path} of {name} has a different type than that of {names[0]}",
-                    expected=str(ct_spec),
-                    found=str(have),
-                )
 
 
-def _weakly_fits(a: Type, b: Type) -> bool:
-    arrays = isinstance(a, ArrayType) and isinstance(b, ArrayType)
-    return arrays and a.shape == b.shape and (a.weak or b.weak)  # type: ignore[union-attr]  # both are arrays
+def _result_types(
+    flats: Sequence[FlatFunction], names: Sequence[str], what: str
+) -> tuple[Type, ...]:
+    """Return the types to which the results of all branches promote."""
+    tree_ = flats[0].out_tree
+    paths = tree.paths(tree.unflatten(tree_, range(tree_.num_leaves)))
+    results = zip(*(flat.jaxpr.outs for flat in flats), strict=True)
+    return tuple(
+        _common_type(atoms, names, f"{what}: result{path}")
+        for atoms, path in zip(results, paths, strict=True)
+    )
 
 
-def _agreed(jaxprs: Sequence[Jaxpr]) -> list[Jaxpr]:
-    """Return the branches with weakly typed results converted to the type of a strong one."""
-    wanted: list[ArrayType] = []
-    for types in zip(*(j.out_types for j in jaxprs), strict=True):
-        arrays = [t for t in types if isinstance(t, ArrayType)]
-        strong = [t for t in arrays if not t.weak]
-        wanted.append(strong[0] if strong else max(arrays, key=rank))
-    agreed = []
-    for jaxpr in jaxprs:
-        if all(t is w for t, w in zip(jaxpr.out_types, wanted, strict=True)):
-            agreed.append(jaxpr)
-            continue
-        b = Builder(jaxpr.in_types)
-        outs = [
-            a if a.type is w else b(ConvertElementType(w.dtype, w.weak), a)
-            for a, w in zip(b.inline_jaxpr(jaxpr, b.binders), wanted, strict=True)
-        ]
-        agreed.append(b.finish(outs, jaxpr.n_consts, jaxpr.names))
-    return agreed
+def _common_type(atoms: Sequence[Atom], names: Sequence[str], result: str) -> Type:
+    """Return the type of one result: that of a strong alternative, or the join of weak ones.
+
+    Raises IllTyped where a weak alternative would lose its value or its kind in that type.
+    """
+    types = [a.type for a in atoms]
+    strong = [i for i, t in enumerate(types) if not (isinstance(t, ArrayType) and t.weak)]
+    first = strong[0] if strong else max(range(len(types)), key=lambda i: _height(types[i]))
+    wanted = types[first]
+    for name, atom in zip(names, atoms, strict=True):
+        if not (fits(atom.type, wanted) or _promotes(atom, wanted)):
+            raise IllTyped(
+                f"{result} of {name} has a different type than that of {names[first]}",
+                expected=str(wanted),
+                found=f"{atom.value}, of {atom.type}" if isinstance(atom, Lit) else str(atom.type),
+                remedy="convert it: `.astype(...)`" if atom.type.shape == wanted.shape else None,
+            )
+    return wanted
+
+
+def _height(type_: Type) -> tuple[int, int]:
+    """Return the position of a dtype in the order of promotion."""
+    return FAMILY_RANKS[family(type_.dtype)], type_.dtype.itemsize
+
+
+def _promotes(atom: Atom, wanted: Type) -> bool:
+    have = atom.type
+    if not (isinstance(have, ArrayType) and isinstance(wanted, ArrayType)):
+        return False
+    return have.shape == wanted.shape and yields(have, wanted.dtype, atom)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from effax import tree
 from effax.arrays.array import Array
 from effax.arrays.binding import Operand
-from effax.arrays.promotion import converted
+from effax.arrays.promotion import converted, yields
 from effax.arrays.ref import Ref
 from effax.arrays.tracing import FlatFunction, shown_tree
 from effax.effects import Rule
@@ -15,9 +15,10 @@ from effax.ir.analysis.variance import Names, variance
 from effax.ir.errors import IllTyped, RefError
 from effax.ir.prims.common.subjaxpr_checks import fits
 from effax.ir.scope import checked_axes
+from effax.ir.syntax import Atom
 from effax.ir.trace import differs_along, is_shared, shown_ref
 from effax.ir.types import ArrayType, Type
-from effax.lax.leaves import Leaves, rank
+from effax.lax.leaves import Leaves, with_results
 from effax.tree import PyTreeDef
 
 
@@ -51,7 +52,8 @@ def stable_carry(
     Raises IllTyped, which names the leaves, where the types differ otherwise.
     """
     leaves = list(carry.leaves)
-    for _ in range(2):
+    # A leaf changes its type once, from a weak to a strong one.
+    while True:
         types = [x.type for x in leaves]
         flat = trace(types)
         found_tree = carry_tree(flat)
@@ -61,23 +63,14 @@ def stable_carry(
                 expected=shown_tree(carry.treedef),
                 found=shown_tree(found_tree),
             )
-        outs = flat.jaxpr.out_types[: len(leaves)]
-        if all(have is ct_spec for have, ct_spec in zip(outs, types, strict=True)):
-            return flat, leaves
-        promoted = [_promoted(x, out) for x, out in zip(leaves, outs, strict=True)]
-        kept = [x for x in promoted if x is not None]
-        if len(kept) < len(leaves):
-            raise _changed(carry.names, types, outs, what)
-        leaves = kept
-        if all(x.type is t for x, t in zip(leaves, types, strict=True)):
-            # The types differ in weakness only: the carry keeps its type.
-            return flat, leaves
-    types = [x.type for x in leaves]
-    flat = trace(types)
-    outs = flat.jaxpr.out_types[: len(leaves)]
-    if not all(map(fits, outs, types)):
-        raise _changed(carry.names, types, outs, what)
-    return flat, leaves
+        outs = flat.jaxpr.outs[: len(leaves)]
+        kept = [_promoted(x, out) for x, out in zip(leaves, outs, strict=True)]
+        promoted = [x for x in kept if x is not None]
+        if len(promoted) < len(leaves):
+            raise _changed(carry.names, types, outs, [x is None for x in kept], what)
+        if all(x.type is t for x, t in zip(promoted, types, strict=True)):
+            return flat._replace(jaxpr=with_results(flat.jaxpr, types)), leaves
+        leaves = promoted
 
 
 def stable_variance(
@@ -108,27 +101,34 @@ def stable_variance(
         differs = grown
 
 
-def _promoted(x: Operand, out: Type) -> Operand | None:
-    """Return the carry leaf in the body's dtype if its own is weak; None if types still differ."""
+def _promoted(x: Operand, out: Atom) -> Operand | None:
+    """Return the carry leaf in a type that the body's result has or promotes to, else None."""
     assert isinstance(x, Array)
-    have = x.type
-    if have is out or not isinstance(out, ArrayType):
+    have, made = x.type, out.type
+    if have is made or not isinstance(made, ArrayType):
         return x
-    higher = rank(have) < rank(out) or (not out.weak and rank(have) == rank(out))
-    yields = have.weak and higher
-    if have.shape == out.shape and yields:
-        return converted(x, out.dtype, False)
-    return x if fits(out, have) else None
+    if fits(made, have):
+        return x if have.weak <= made.weak else converted(x, made.dtype, False)
+    if have.shape != made.shape:
+        return None
+    # The operations of the body round a float alike.
+    if yields(have, made.dtype, x, rounds=True):
+        return converted(x, made.dtype, False)
+    return x if yields(made, have.dtype, out) else None
 
 
 def _changed(
-    names: Sequence[str], ins: Sequence[Type], outs: Sequence[Type], what: str
+    names: Sequence[str],
+    ins: Sequence[Type],
+    outs: Sequence[Atom],
+    differs: Sequence[bool],
+    what: str,
 ) -> IllTyped:
     """Return the error for a carry whose type the body changes, with both types by leaf."""
     parts = [
-        (name, have, out)
-        for name, have, out in zip(names, ins, outs, strict=True)
-        if not fits(out, have)
+        (name, have, out.type)
+        for name, have, out, has in zip(names, ins, outs, differs, strict=True)
+        if has
     ]
     first, dtype = parts[0][0], parts[0][1].dtype
     same_shape = parts[0][1].shape == parts[0][2].shape

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from effax import tree
@@ -9,7 +10,9 @@ from effax.arrays.array import Array
 from effax.arrays.binding import Operand
 from effax.arrays.conversion import as_value
 from effax.arrays.ref import Ref
-from effax.ir.dtypes import family
+from effax.ir.build import Builder
+from effax.ir.prims import ConvertElementType
+from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, Type
 from effax.tree import PyTreeDef
 
@@ -37,6 +40,13 @@ def leaves_of(value: object, name: str) -> Leaves:
     return Leaves(operands, treedef, names)
 
 
-def rank(type_: ArrayType) -> int:
-    """Return the rank of a dtype in the order of promotion."""
-    return ("bool", "uint", "int", "float", "complex").index(family(type_.dtype))
+def with_results(jaxpr: Jaxpr, types: Sequence[Type]) -> Jaxpr:
+    """Return the program with its first results converted to these types."""
+    if all(have is want for have, want in zip(jaxpr.out_types, types, strict=False)):
+        return jaxpr
+    b = Builder(jaxpr.in_types)
+    outs = list(b.inline_jaxpr(jaxpr, b.binders))
+    for i, (out, want) in enumerate(zip(outs, types, strict=False)):
+        if out.type is not want and isinstance(want, ArrayType):
+            outs[i] = b(ConvertElementType(want.dtype, want.weak), out)
+    return b.finish(outs, jaxpr.n_consts, jaxpr.names)

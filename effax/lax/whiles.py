@@ -14,7 +14,7 @@ from effax.arrays.binding import Operand, bind, run
 from effax.arrays.conversion import as_value
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.operators import ops
-from effax.arrays.promotion import converted, literal
+from effax.arrays.promotion import literal, promoted
 from effax.arrays.tracing import (
     FlatFunction,
     TraceOptions,
@@ -324,7 +324,9 @@ def _bounds(lower: object, upper: object) -> tuple[Array, Array]:
             found=str(last.dtype),
             remedy="convert one of them: `.astype(...)`",
         )
+    if weak:
+        return first, last
     for bound in (lower, upper):
         if isinstance(bound, int):
             literal(bound, array_type((), dtype))
-    return converted(first, dtype, weak), converted(last, dtype, weak)
+    return promoted(first, dtype, "fori_loop: lower"), promoted(last, dtype, "fori_loop: upper")

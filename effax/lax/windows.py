@@ -13,6 +13,7 @@ from effax.arrays.axes import plain_axes, plain_shape
 from effax.arrays.conversion import as_value
 from effax.arrays.joining import concatenate, stack
 from effax.arrays.operators import ops
+from effax.arrays.promotion import promoted
 from effax.ir.errors import BadArgument, IllTyped
 from effax.lax import elementwise as el
 from effax.lax.convolution import padtype_to_pads
@@ -73,7 +74,7 @@ def reduce(
         Tree of arrays without ``dimensions``.
 
     Raises:
-        IllTyped: shapes differ, or initial values are missing.
+        IllTyped: shapes differ, initial values are missing, or results or they have other dtypes.
 
     >>> lax.reduce(jnp.array([1, 2, 3]), 0, lax.add, (0,))
     Array(6, dtype=int32)
@@ -88,22 +89,22 @@ def reduce(
             found=", ".join(str(x.type) for x in (*xs, *inits)),
         )
     axes = plain_axes(tuple(dimensions), xs[0].ndim, "reduce")
+    start = [_init(v, x, "reduce") for v, x in zip(inits, xs, strict=True)]
     own = _own(computation) if len(xs) == 1 else None
     if own is not None:
-        return tree.unflatten(treedef, [computation(own(xs[0], axes), _like(inits[0], xs[0]))])
+        return tree.unflatten(treedef, [computation(own(xs[0], axes), start[0])])
     kept = [n for i, n in enumerate(xs[0].shape) if i not in axes]
     rows = [
         sh.reshape(sh.moveaxis(x, axes, range(len(axes))), (-1, *kept)) if x.size else x for x in xs
     ]
-    start = [sh.broadcast_to(_like(v, x), kept) for v, x in zip(inits, xs, strict=True)]
+    start = [sh.broadcast_to(v, kept) for v in start]
     if 0 in xs[0].shape:
         return tree.unflatten(treedef, start)
 
     def combine(left: list[Array], right: list[Array]) -> list[Array]:
         made = computation(tree.unflatten(treedef, left), tree.unflatten(treedef, right))
-        return [
-            el.convert_element_type(a, x.dtype) for a, x in zip(tree.leaves(made), xs, strict=True)
-        ]
+        what = "the result of the computation of reduce"
+        return [promoted(a, x.dtype, what) for a, x in zip(tree.leaves(made), xs, strict=True)]
 
     return tree.unflatten(treedef, combine(start, _halved(rows, combine)))
 
@@ -120,8 +121,8 @@ def _own(computation: Computation) -> Callable[[ArrayLike, Sequence[int]], Array
         return None
 
 
-def _like(value: Array, x: Array) -> Array:
-    return el.convert_element_type(value, x.dtype)
+def _init(value: ArrayLike, x: Array, what: str) -> Array:
+    return promoted(value, x.dtype, f"the initial value of {what}")
 
 
 def _halved(
@@ -179,13 +180,14 @@ def reduce_window(
         Array of the rank and dtype of ``operand``, one element per window.
 
     Raises:
+        IllTyped: the initial value does not promote to the dtype of ``operand``.
         BadArgument: there is not one positive number per axis, or an unknown padding.
 
     >>> lax.reduce_window(jnp.array([1, 2, 3]), 0, lax.add, (2,))
     Array([3, 5], dtype=int32)
     """
     x = as_value(operand, "the operand of reduce_window")
-    value = _like(as_value(init_value, "the initial value"), x)
+    value = _init(init_value, x, "reduce_window")
     ones = (1,) * x.ndim
     window, strides, apart, steps = (
         ones if given is None else plain_shape(given, "reduce_window")

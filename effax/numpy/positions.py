@@ -210,7 +210,7 @@ def select(
             found=str(len(choicelist)),
         )
     dtype, weak = pr.common_dtype((*choicelist, default), "select")
-    result = pr.converted(as_value(default), dtype, weak)
+    result = pr.in_dtype(as_value(default), dtype, weak, "the default of select")
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
         result = uf.where(condition, choice, result)
     return result

@@ -14,6 +14,7 @@ from effax.api.custom.zeros import CustomVJPPrimal, SymbolicZero, symbolic_zero
 from effax.arrays.array import Array
 from effax.arrays.binding import Operand
 from effax.arrays.conversion import as_value
+from effax.arrays.promotion import yields
 from effax.arrays.ref import Ref, TracedRef
 from effax.arrays.tangents import tangent_for, zero_of
 from effax.arrays.tracing import (
@@ -361,6 +362,7 @@ def _leaf(label: str, x: object, type_: Type, name: str) -> Array | None:
             raise IllTyped(wrong, str(ct_spec), str(x.type), "return None for a cotangent of zero")
         return None
     value = as_value(x, f"the cotangent for {name} returned by the backward rule of {label}")
-    if value.shape != ct_spec.shape or (value.dtype != ct_spec.dtype and not value.type.weak):
+    fits = value.dtype == ct_spec.dtype or yields(value.type, ct_spec.dtype, value, rounds=True)
+    if value.shape != ct_spec.shape or not fits:
         raise IllTyped(wrong, expected=str(ct_spec), found=str(value.type))
     return jnp.astype(value, ct_spec.dtype)
