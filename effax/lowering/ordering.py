@@ -16,7 +16,8 @@ for one. :func:`ordered` makes the write depend on the element that was read::
         c:f32[1000000] = scatter[a[i]] f v i
       in (c, d)
 
-Program order decides: for a read after the update, XLA still copies.
+An update comes after all other uses of the array that do not depend on it. For one that does, XLA
+still copies.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ import numpy as np
 
 from effax.ir.build import Builder
 from effax.ir.dtypes import INT32, as_dtype, family, is_complex
+from effax.ir.edit.uses_first import uses_first
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims import (
     And,
@@ -206,6 +208,18 @@ def ordered(jaxpr: Jaxpr, fixed: frozenset[int] = frozenset()) -> Jaxpr:
             donated: their updates copy anyway.
     """
     eqns = list(jaxpr.eqns)
+    updates = _updates(eqns, fixed)
+    ends = _read_later(eqns, updates)
+    if ends:
+        eqns = [eqns[k] for k in uses_first(eqns, ends)]
+        jaxpr = jaxpr.replace(eqns=eqns)
+        updates = _updates(eqns, fixed)
+    waits = _waits(eqns, jaxpr.outs, updates) if updates else {}
+    return _with_order(jaxpr, waits) if waits else jaxpr
+
+
+def _updates(eqns: Sequence[Eqn], fixed: frozenset[int]) -> dict[int, list[Var]]:
+    """Return the large arrays that each equation updates, by its position."""
     updates: dict[int, list[Var]] = {}
     for k, eqn in enumerate(eqns):
         kind = type(eqn.prim)
@@ -214,8 +228,16 @@ def ordered(jaxpr: Jaxpr, fixed: frozenset[int] = frozenset()) -> Jaxpr:
             found = [x for x in _updated(eqn) if is_large(x.type) and x.id not in fixed]
             if found:
                 updates[k] = found
-    waits = _waits(eqns, jaxpr.outs, updates) if updates else {}
-    return _with_order(jaxpr, waits) if waits else jaxpr
+    return updates
+
+
+def _read_later(eqns: Sequence[Eqn], updates: dict[int, list[Var]]) -> dict[int, list[Var]]:
+    """Return the updates of an array that a later equation uses."""
+    if not updates:
+        return {}
+    last = {a.id: k for k, eqn in enumerate(eqns) for a in eqn.ins if isinstance(a, Var)}
+    later = {k: [x for x in found if last[x.id] > k] for k, found in updates.items()}
+    return {k: found for k, found in later.items() if found}
 
 
 def is_large(type_: Type) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from effax.effects import NO_EFFECTS
+from effax.ir.edit.uses_first import uses_first
 from effax.ir.errors import EffaxError, TransformError
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, is_inexact
@@ -28,6 +29,7 @@ from effax.transforms.reverse.template import (
     application,
     reverse_template,
 )
+from effax.transforms.transpose.plan import add_wholes
 
 Step = tuple[Eqn, ReverseTemplate | None]
 """An equation with its template; None: it runs forward, unchanged."""
@@ -224,7 +226,13 @@ class _Liveness:
             if isinstance(in_place, NotFused):
                 return in_place
             changed.append((eqn, in_place))
-        return changed
+        # The sum of an array begins with a whole cotangent where there is one.
+        ends: dict[int, list[Var]] = {}
+        for k, (eqn, rule) in enumerate(changed):
+            if rule is not None:
+                wholes = [eqn.ins[i] for i in rule.ct_operands if i not in rule.in_part]
+                add_wholes(ends, k, wholes, accumulated)
+        return [changed[k] for k in uses_first([eqn for eqn, _ in changed], ends)]
 
     def _begin(self, cts: Mask) -> Mask:
         """Mark the results of the program; return which of their cotangents reach an input."""

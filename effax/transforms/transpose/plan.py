@@ -10,7 +10,7 @@ commute.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import NamedTuple
 
 from effax.effects import (
@@ -25,10 +25,11 @@ from effax.effects import (
     Write,
     commutes,
 )
+from effax.ir.edit.uses_first import uses_first
 from effax.ir.errors import TransformError
 from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive
-from effax.ir.syntax import Eqn, Jaxpr, Lit, Var
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import ArrayType, RefType
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import RuleSet
@@ -141,7 +142,25 @@ class _Liveness:
         if found.nonlinear_effects:
             _check_order(forward, backward, jaxpr)
         accumulated = frozenset(i for i in self.in_part if self.uses[i] > 1)
+        if accumulated:
+            backward = self._wholes_first(backward, accumulated)
         return Plan(jaxpr, forward, backward, found.kinds, accumulated, found.refs)
+
+    def _wholes_first(
+        self, backward: Sequence[Backward], accumulated: frozenset[int]
+    ) -> list[Backward]:
+        """Move equations that use an accumulated array as a whole before those that use parts.
+
+        The sum begins with a whole cotangent where there is one, and not with zeros.
+        """
+        steps = backward[::-1]
+        ends: dict[int, list[Var]] = {}
+        for k, (eqn, kinds, has_effects) in enumerate(steps):
+            if not (eqn.effects or has_effects):
+                wanted = [i for i, kind in enumerate(kinds) if kind == WANTED]
+                in_part = sparse_operands(self.rules, eqn.prim).in_part
+                add_wholes(ends, k, [eqn.ins[i] for i in wanted if i not in in_part], accumulated)
+        return [steps[k] for k in reversed(uses_first([step.eqn for step in steps], ends))]
 
     def _begin(self, cts: Mask, threaded: Mask) -> None:
         """Mark the results that have a cotangent, and the references whose contents have one."""
@@ -241,6 +260,15 @@ def _partly_linear(eqn: Eqn) -> TransformError:
         "that does, and its rules cannot split it",
         remedy="split off the equations that do not depend on linear inputs (`partial_eval`)",
     )
+
+
+def add_wholes(
+    ends: dict[int, list[Var]], k: int, wholes: Iterable[Atom], accumulated: Container[int]
+) -> None:
+    """Add the accumulated arrays that equation ``k`` uses as a whole to those that it ends."""
+    found = [a for a in wholes if isinstance(a, Var) and a.id in accumulated]
+    if found:
+        ends[k] = found
 
 
 class Sparse(NamedTuple):

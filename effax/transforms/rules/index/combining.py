@@ -75,7 +75,7 @@ def _product_of_others(
     count = prod(place.pick_shape)
     if count < 2:
         return None
-    numbers = _numbers(b, indexer, shape, operands, place.pick_shape)
+    numbers = pick_numbers(b, indexer, shape, operands, place.pick_shape)
     ids, order = b.emit(Sort(0), [numbers, b(Iota(INT32, (count,), 0))])
     n = len(place.pick_shape)
     front = [*range(place.position, place.position + n)]
@@ -123,7 +123,7 @@ def _span(b: RuleBuilder, x: Atom, start: int, stop: int) -> Atom:
     return b(Slice((start, *(0 for _ in shape[1:])), (stop, *shape[1:])), x)
 
 
-def _numbers(
+def pick_numbers(
     b: RuleBuilder, indexer: Indexer, shape: Shape, operands: Sequence[Atom], picks: Shape
 ) -> Atom:
     """Return one number for each pick, equal for equal positions; -1 for a dropped one."""

@@ -71,9 +71,10 @@ def dynamic_update_transpose(
     ct = only(cts)
     x, update = ins[:2]
     starts = fixed(prim, ins, 2)
-    dx = b(prim, ct, zeros(b, update.type), *starts) if isinstance(x, Linear) else None
+    # The read comes first, so that the write stays in place.
     sizes = update.type.shape
     du = b(DynamicSlice(sizes), ct, *starts) if isinstance(update, Linear) else None
+    dx = b(prim, ct, zeros(b, update.type), *starts) if isinstance(x, Linear) else None
     return [dx, du, *(None for _ in starts)]
 
 

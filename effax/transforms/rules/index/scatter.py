@@ -8,12 +8,7 @@ from math import prod
 from effax.ir.dtypes import INT32
 from effax.ir.indexing import Indexer, Pick, is_dynamic, layout
 from effax.ir.primitive import Primitive
-from effax.ir.prims import (
-    BroadcastInDim,
-    Eq,
-    Iota,
-    Reshape,
-)
+from effax.ir.prims import And, BroadcastInDim, Eq, Gt, Iota, Not, ReduceOr, Reshape
 from effax.ir.prims import index as p
 from effax.ir.syntax import Atom
 from effax.ir.types import Shape, array_type
@@ -27,6 +22,7 @@ from effax.transforms.rules.common.arrays import to_front, zeros
 from effax.transforms.rules.common.linear_operands import fixed, only
 from effax.transforms.rules.common.pointwise import const, where
 from effax.transforms.rules.index.batched_indexer import batched_indexer
+from effax.transforms.rules.index.combining import pick_numbers
 
 
 def update_jvp(
@@ -53,8 +49,8 @@ def winners(
 ) -> Atom | None:
     """Return the mask of elements of an indexed part that are the last written to their position.
 
-    Returns None if no two picks can have the same position. The mask is found by writing the
-    numbers of the picks through the same indexer and reading them back.
+    Returns None if no two picks can have the same position. Few picks are compared in pairs;
+    the numbers of many are written through the same indexer and read back.
 
     Args:
         b: the builder that computes the mask.
@@ -72,13 +68,25 @@ def winners(
         return None
     place = layout(indexer, [o.type.shape for o in operands])
     count = prod(place.pick_shape)
+    sizes = [n for n, _ in picks]
+    dims = tuple(range(place.position, place.position + len(place.pick_shape)))
+    if 0 < count * count <= prod(sizes):
+        found = _last_of_equals(b, pick_numbers(b, indexer, shape, operands, place.pick_shape))
+        return b(BroadcastInDim(part, dims), b(Reshape(place.pick_shape), found))
     numbers = b(Reshape(place.pick_shape), b(Iota(INT32, (count,), 0)))
-    table = zeros(b, array_type([n for n, _ in picks], INT32))
+    table = zeros(b, array_type(sizes, INT32))
     positions = Indexer((Pick(None),) * len(picks), indexer.mode)
     given = [o for _, o in picks]
     last = b(p.Gather(positions), b(p.Scatter(positions), table, numbers, *given), *given)
-    dims = tuple(range(place.position, place.position + len(place.pick_shape)))
     return b(BroadcastInDim(part, dims), b(Eq(), last, numbers))
+
+
+def _last_of_equals(b: RuleBuilder, x: Atom) -> Atom:
+    """Return for each element of a vector whether no later one equals it."""
+    n = x.type.shape[0]
+    row, column = (b(BroadcastInDim((n, n), (axis,)), x) for axis in (0, 1))
+    later = b(Gt(), *(b(Iota(INT32, (n, n), axis)) for axis in (0, 1)))
+    return b(Not(), b(ReduceOr((0,)), b(And(), b(Eq(), row, column), later)))
 
 
 def scatter_transpose(
@@ -91,12 +99,13 @@ def scatter_transpose(
     part = value.type.shape
     dx: Atom | None = None
     dv: Atom | None = None
-    if isinstance(x, Linear):
-        dx = b(prim, ct, zeros(b, value.type), *operands)
+    # The read comes first, so that the write stays in place.
     if isinstance(value, Linear):
         dv = b(p.Gather(prim.indexer), ct, *operands)
         mask = winners(b, prim.indexer, x.type.shape, operands, part)
         dv = dv if mask is None else where(b, mask, dv, const(0, dv))
+    if isinstance(x, Linear):
+        dx = b(prim, ct, zeros(b, value.type), *operands)
     return [dx, dv, *(None for _ in operands)]
 
 
