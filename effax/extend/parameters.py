@@ -18,6 +18,7 @@ from effax.ir.primitive import ByReference, Primitive
 from effax.ir.state import cached
 from effax.ir.syntax import Jaxpr
 from effax.ir.text.format import fields_of
+from effax.ir.text.lexer import LEAST, UNSIGNED
 from effax.ir.text.parameter_parser import classes_of
 from effax.ir.types import ArrayType, RefType
 
@@ -174,6 +175,8 @@ def unwritten(value: object, owner: type) -> tuple[str, str | None] | None:
     """
     kind = type(value)
     found = f"{kind.__name__}: {value!r:.60}"
+    if isinstance(value, int) and not LEAST <= value <= UNSIGNED:
+        return found, "use integers of 64 bits, or a string"
     if kind in _PLAIN or isinstance(value, _WRITTEN):
         return None
     if isinstance(value, np.generic):

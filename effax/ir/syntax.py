@@ -274,7 +274,9 @@ class Jaxpr:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if not isinstance(other, Jaxpr) or hash(self) != hash(other):
+        if not isinstance(other, Jaxpr):
+            return NotImplemented
+        if hash(self) != hash(other):
             return False
         if _known_same(self, other):
             return True
@@ -389,7 +391,8 @@ class _Closed(NamedTuple):
 class ClosedJaxpr(_Closed):
     """A program and the values of its first ``n_consts`` binders.
 
-    Equal if the programs and the constants are: arrays of the same bits, the same references.
+    Equal if the programs and the constants are: arrays of the same bits, the same references. A
+    program without constants equals its jaxpr.
 
     Attributes:
         jaxpr: the program.
@@ -399,6 +402,8 @@ class ClosedJaxpr(_Closed):
     __slots__ = ()
 
     def __eq__(self, other: object) -> bool:
+        if isinstance(other, Jaxpr):
+            return not self.consts and self.jaxpr == other
         return self is other or (
             isinstance(other, ClosedJaxpr)
             and self.jaxpr == other.jaxpr
@@ -422,10 +427,9 @@ class ClosedJaxpr(_Closed):
             raise AttributeError(what)
 
     def __str__(self) -> str:
-        return str(self.jaxpr)
+        return DISPLAY.closed(self)
 
-    def __repr__(self) -> str:
-        return str(self.jaxpr)
+    __repr__ = __str__
 
     def _repr_html_(self) -> str | None:
         return drawn(self.jaxpr)

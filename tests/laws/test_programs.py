@@ -12,6 +12,8 @@ from tests.laws.trying import holds
 test_check_accepts = holds(laws.check_accepts)
 test_check_rejects = holds(laws.check_rejects)
 test_parse_inverts_print = holds(laws.parse_inverts_print)
+test_parse_inverts_print_of_closed = holds(laws.parse_inverts_print_of_closed)
+test_parse_refuses_other_texts = holds(laws.parse_refuses_other_texts)
 test_equality_is_structural = holds(laws.equality_is_structural)
 test_evaluation_matches_types = holds(laws.evaluation_matches_types)
 test_passes_are_pure = holds(laws.passes_are_pure)

@@ -14,7 +14,12 @@ import numpy as np
 from effax.ir.errors import IllTyped
 from effax.ir.eval.spmd import Devices, Each, evaluate_spmd
 from effax.ir.primitive import Primitive, Region, Typing, Value
-from effax.ir.prims.common.subjaxpr_checks import check_call, check_no_ref_results, check_results
+from effax.ir.prims.common.subjaxpr_checks import (
+    check_call,
+    check_counts,
+    check_no_ref_results,
+    check_results,
+)
 from effax.ir.recursion import with_fresh_stack
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, RefType, Type, array_type, ref_type
@@ -50,6 +55,13 @@ class Scan(Primitive):
     name: ClassVar[str] = "scan"
 
     def typing(self, *ins: Type) -> Typing:
+        check_counts(self, ins, self.n_consts, self.n_carry)
+        if self.length < 0 or self.unroll < 1:
+            raise IllTyped(
+                "scan: the number of steps is out of range",
+                expected="a length of at least 0, unrolled by at least 1",
+                found=f"length {self.length}, unroll {self.unroll}",
+            )
         consts, carry, xs = self.split(ins)
         for i, x in enumerate(xs):
             if not x.shape or x.shape[0] != self.length:

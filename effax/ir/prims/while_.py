@@ -11,7 +11,12 @@ import numpy as np
 from effax.ir.errors import IllTyped
 from effax.ir.eval.spmd import Devices, Each, evaluate_spmd
 from effax.ir.primitive import Primitive, Region, Typing, Value
-from effax.ir.prims.common.subjaxpr_checks import check_call, check_no_ref_results, check_results
+from effax.ir.prims.common.subjaxpr_checks import (
+    check_call,
+    check_counts,
+    check_no_ref_results,
+    check_results,
+)
 from effax.ir.recursion import with_fresh_stack
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import RefType, Type, array_type
@@ -35,6 +40,7 @@ class While(Primitive):
     name: ClassVar[str] = "while"
 
     def typing(self, *ins: Type) -> Typing:
+        check_counts(self, ins, self.n_consts)
         carry = ins[self.n_consts :]
         if any(isinstance(t, RefType) for t in carry):
             raise IllTyped(

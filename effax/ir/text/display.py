@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from effax.ir.syntax import Eqn, Jaxpr
+    from effax.ir.syntax import ClosedJaxpr, Eqn, Jaxpr
 
 
 class _Display:
     """The printing functions, set once when the package is imported."""
 
     jaxpr: Callable[[Jaxpr], str]
+    closed: Callable[[ClosedJaxpr], str]
     eqn: Callable[[Eqn], str]
 
 

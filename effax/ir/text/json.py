@@ -44,7 +44,7 @@ from effax.ir.source import SavedSource
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.text.format import MOST_VARIABLES, REFERENCE, fields_of, lit_text, value_text
 from effax.ir.text.lexer import LITERAL, Lexer
-from effax.ir.text.parameter_parser import named_object, read_value
+from effax.ir.text.parameter_parser import named_parameter, read_value
 from effax.ir.text.printer import references
 from effax.ir.types import Type
 
@@ -260,7 +260,7 @@ class _Reader:
 
         def nested() -> Jaxpr | ByReference | None:
             if scan.at(REFERENCE):
-                return named_object(scan, self.objects)
+                return named_parameter(scan, self.objects)
             found = scan.looking(_SUBJAXPR)
             if found is None:
                 return None

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from math import isinf, prod
 from typing import Final, NoReturn
 from unicodedata import category, east_asian_width
 
-from effax.ir.dtypes import dtype_of_short_name
+from effax.ir.analysis.faults import literal_fault
+from effax.ir.dtypes import as_dtype, dtype_of_short_name, int_bounds
 from effax.ir.errors import EffaxError, ParseError
 from effax.ir.syntax import Lit, Scalar
 from effax.ir.types import ArrayType, RefKind, Type, array_type, ref_type
@@ -26,8 +28,17 @@ IN: Final = re.compile(rf"in\s*\((?!{_COMPLEX[2:]}:)", re.ASCII)
 WORD: Final = re.compile(r"[^\W\d]\w*")
 NAME: Final = re.compile(r"[a-z]+(?!\w)")
 
+SHOWN: Final = 40
+"""The number of characters of an invalid value that an error shows."""
+
 LONGEST: Final = 160
 """Errors show only a part of longer lines."""
+
+LEAST, GREATEST = int_bounds(as_dtype("int64"))
+"""The bounds of sizes and positions."""
+
+UNSIGNED: Final = 2 * GREATEST + 1
+"""The greatest integer of a parameter."""
 
 _REF_KINDS: Final = {kind.value: kind for kind in RefKind}
 
@@ -149,14 +160,30 @@ class Lexer:
             shape = tuple(map(int, sizes.split(","))) if sizes else ()
         except ValueError:
             self.fail("a size has too many digits", pos=pos)
+        if prod(shape) > GREATEST:
+            self.fail(
+                "an array has too many elements",
+                expected=f"at most {GREATEST}",
+                found=f"{short_text(str(shape))}",
+                pos=pos,
+            )
         return array_type(shape, dtype, bool(weak))
 
     def literal(self, found: re.Match[str]) -> Lit:
-        """Return the literal that ``LITERAL`` matched here."""
+        """Return the literal that ``LITERAL`` matched here. Raises ParseError if ill typed."""
         start = self.pos
         self.advance(found)
         text, weak, name, sizes = found.groups()
-        return Lit(self.scalar(text, start), self.array_type(weak, name, sizes, start))
+        made = Lit(self.scalar(text, start), self.array_type(weak, name, sizes, start))
+        wanted = literal_fault(made)
+        if wanted is not None:
+            self.fail(
+                "a literal does not have its type",
+                expected=wanted,
+                found=f"`{short_text(found.group())}`",
+                pos=start,
+            )
+        return made
 
     def number(self, found: re.Match[str]) -> Scalar:
         """Return the number that was matched here."""
@@ -167,10 +194,52 @@ class Lexer:
     def scalar(self, text: str, pos: int) -> Scalar:
         """Return the value of a number or a boolean at ``pos``."""
         try:
-            return scalar_value(text)
+            value = scalar_value(text)
         except ValueError:
             # Python reads no more digits than `sys.set_int_max_str_digits` says.
             self.fail("a number has too many digits", found=f"{len(text)} of them", pos=pos)
+        if "inf" not in text and isinstance(value, float | complex) and _overflows(value):
+            self.fail(
+                "a number is out of the range of Python's floats",
+                expected="a finite number, or `inf`",
+                found=f"`{short_text(text)}`",
+                pos=pos,
+            )
+        return value
+
+    def parameter(self, found: re.Match[str]) -> Scalar:
+        """Return the number of a parameter that was matched here; an integer has 64 bits."""
+        start = self.pos
+        value = self.number(found)
+        if isinstance(value, int) and not LEAST <= value <= UNSIGNED:
+            self._out_of_range(found, start, UNSIGNED)
+        return value
+
+    def position(self, found: re.Match[str]) -> int:
+        """Return the position, size or step of an index that was matched here."""
+        start = self.pos
+        value = self.number(found)
+        assert isinstance(value, int)
+        if not LEAST <= value <= GREATEST:
+            self._out_of_range(found, start, GREATEST)
+        return value
+
+    def _out_of_range(self, found: re.Match[str], pos: int, greatest: int) -> NoReturn:
+        self.fail(
+            "an integer is out of range",
+            expected=f"an integer from {LEAST} to {greatest}",
+            found=f"`{short_text(found.group())}`",
+            pos=pos,
+        )
+
+
+def short_text(text: str) -> str:
+    """Return the text, cut off after some characters."""
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+def _overflows(value: complex) -> bool:
+    return isinf(value.real) or isinf(value.imag)
 
 
 def _excerpt(line: str, at: int) -> str:

@@ -17,7 +17,7 @@ from effax.ir.primitive import ByReference, Primitive
 from effax.ir.state import cached
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.text.format import DYNAMIC, LABEL, REFERENCE, fields_of
-from effax.ir.text.lexer import LITERAL, NAME, NUMBER, TYPE, WORD, Lexer
+from effax.ir.text.lexer import LITERAL, NAME, NUMBER, TYPE, WORD, Lexer, short_text
 from effax.ir.types import Shape
 
 _LABEL: Final = re.compile(r"<?[\w.]+>?")
@@ -27,10 +27,7 @@ QUOTED: Final = re.compile("b?['\"]")
 _ESCAPE: Final = r"\\(?:[\\'\"abfnrtv0]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})"
 _STRING: Final = re.compile(rf"""b?(?:'(?:[^'\\\n\0]|{_ESCAPE})*'|"(?:[^"\\\n\0]|{_ESCAPE})*")""")
 _INTEGER: Final = re.compile(r"-?\d+", re.ASCII)
-_REACH: Final = re.compile(r"([-+])(\d+)", re.ASCII)
-SHOWN: Final = 40
-"""The number of characters of an invalid value that an error shows."""
-
+_REACH: Final = re.compile(r"[-+]\d+", re.ASCII)
 _CONSTANTS: Final[Mapping[str, object]] = {"True": True, "False": False, "None": None}
 
 ReadAtom = Callable[[], Atom]
@@ -92,7 +89,21 @@ def unfit(scan: Lexer, prim: Primitive | type[Primitive], error: Exception, pos:
     )
 
 
-def named_object(scan: Lexer, objects: Mapping[str, ByReference]) -> ByReference:
+def named_parameter(scan: Lexer, objects: Mapping[str, object]) -> ByReference:
+    """Read the name of an object that is a parameter, and return the object."""
+    start = scan.pos
+    found = named_object(scan, objects)
+    if not isinstance(found, ByReference):
+        scan.fail(
+            "the object of this name is no parameter",
+            expected="a `ByReference`",
+            found=f"{type(found).__name__}",
+            pos=start,
+        )
+    return found
+
+
+def named_object(scan: Lexer, objects: Mapping[str, object]) -> object:
     """Read the name of an object, such as ``@log``, and return the object."""
     start = scan.pos
     scan.expect(REFERENCE, "the name of an object")
@@ -116,8 +127,12 @@ def _field(scan: Lexer, owner: type, field: str, shown: str, nested: ReadNested)
         wanted = type_mismatch(owner, field, value)
         if wanted is not None:
             text = " ".join(scan.text[start : scan.pos].split())
-            found = f"`{text if len(text) <= SHOWN else text[:SHOWN] + '...'}`"
-            scan.fail(f"{shown} has another type", expected=wanted, found=found, pos=start)
+            scan.fail(
+                f"{shown} has another type",
+                expected=wanted,
+                found=f"`{short_text(text)}`",
+                pos=start,
+            )
     except EffaxError:
         raise
     except RecursionError:
@@ -154,7 +169,7 @@ def read_value(scan: Lexer, owner: type, nested: ReadNested) -> object:
         return known
     number = scan.looking(NUMBER)
     if number is not None:
-        return scan.number(number)
+        return scan.parameter(number)
     if scan.looking(QUOTED):
         return read_string(scan)
     if scan.at("["):
@@ -308,8 +323,10 @@ def _dynamic(scan: Lexer, start: str) -> Dim:
     if not scan.take(":"):
         return Pick(None)
     scan.expect(start, "a slice from a variable")
-    sign, digits = scan.match(_REACH, "the size of a slice").groups()
-    reach = int(sign + digits)
+    found = scan.looking(_REACH)
+    if found is None:
+        scan.fail("the size of a slice is missing", expected="`+` or `-`, and an integer")
+    reach = scan.position(found)
     step = _step(scan)
     if reach % step or reach // step < 0:
         scan.fail(
@@ -327,7 +344,12 @@ def _static_span(scan: Lexer, first: int, size: int | None) -> Span:
         if step > 0 and size is None:
             scan.fail("the end of a slice is missing", expected="an integer", pos=here)
         stop = size if step > 0 else -1
-    return Span(first, len(range(first, cast(int, stop), step)), step)
+    return Span(first, _steps(first, cast(int, stop), step), step)
+
+
+def _steps(first: int, stop: int, step: int) -> int:
+    """Return ``len(range(first, stop, step))``, also where Python's length overflows."""
+    return max(0, -((first - stop) // step))
 
 
 def _step(scan: Lexer) -> int:
@@ -342,4 +364,4 @@ def _step(scan: Lexer) -> int:
 
 def _integer(scan: Lexer) -> int | None:
     found = scan.looking(_INTEGER)
-    return None if found is None else cast(int, scan.number(found))
+    return None if found is None else scan.position(found)

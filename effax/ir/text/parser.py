@@ -1,8 +1,8 @@
 """The parser: text to programs, the inverse of :mod:`effax.ir.text.printer`.
 
-``parse(str(p)) == p``. A statement ends at ``;``, or at a line that is not indented deeper than it.
-The name of a variable is its number in letters. Effects follow from the primitives; a signature may
-state them (``!{read a}``), and then they are checked.
+``parse(str(p)) == p``, for closed programs too. A statement ends at ``;``, or at a line that is not
+indented deeper than it. The name of a variable is its number in letters. Effects follow from the
+primitives; a signature may state them (``!{read a}``), and then they are checked.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple, overload
 
 from effax.effects.row import effect_text
 from effax.ir.build import typing_of
@@ -20,12 +20,20 @@ from effax.ir.primitive import ByReference, Primitive
 from effax.ir.prims.refs import AddUpdate, Get, Swap
 from effax.ir.recursion import call_with_fresh_stack
 from effax.ir.registry import NEAR, Registry, own_primitives, own_remedy
-from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
+from effax.ir.syntax import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
+from effax.ir.text.constants import read_constant
 from effax.ir.text.format import MOST_VARIABLES, REFERENCE
 from effax.ir.text.lexer import IN, LITERAL, NAME, WORD, Lexer
 from effax.ir.text.names import VAR_NAMES, var_number
-from effax.ir.text.parameter_parser import UNFIT, named_object, read_index, read_params, unfit
-from effax.ir.types import RefType, Type
+from effax.ir.text.parameter_parser import (
+    UNFIT,
+    named_object,
+    named_parameter,
+    read_index,
+    read_params,
+    unfit,
+)
+from effax.ir.types import ArrayType, RefType, Type
 
 _BINDER: Final = re.compile(r"([a-z]+):")
 _PLACE: Final = re.compile(r"[a-z]+\[(?!\s*\w+=)")
@@ -34,18 +42,40 @@ _EFFECT: Final = re.compile(r"([a-z]+(?: [^\s,}]+)?)")
 _NAMED: Final = re.compile(r"[^\W\d]\w*(?![\w.(\[{])")
 
 
+@overload
+def parse(
+    text: str,
+    primitives: Registry | None = ...,
+    references: Mapping[str, object] | None = ...,
+    *,
+    closed: Literal[False] = ...,
+) -> Jaxpr: ...
+@overload
+def parse(
+    text: str,
+    primitives: Registry | None = ...,
+    references: Mapping[str, object] | None = ...,
+    *,
+    closed: Literal[True],
+) -> ClosedJaxpr: ...
 def parse(
     text: str,
     primitives: Registry | None = None,
-    references: Mapping[str, ByReference] | None = None,
-) -> Jaxpr:
+    references: Mapping[str, object] | None = None,
+    *,
+    closed: bool = False,
+) -> Jaxpr | ClosedJaxpr:
     """Return the program of a text.
+
+    A text with the values of constants, ``let a:f32[] = 2.0 in`` before the program, is that of a
+    closed program, and a ``ClosedJaxpr`` is returned.
 
     Args:
         text: a program in the form of ``str(jaxpr)``.
         primitives: primitives by name; by default the built-in ones; ``registry(Mine)`` adds more.
         references: Python objects by their names in the text (``@log``), as
             ``effax.ir.references`` returns them.
+        closed: whether a program without constants is returned as a ``ClosedJaxpr`` too.
 
     Raises:
         ParseError: the text is not a program, or an equation does not type check; the error has the
@@ -56,7 +86,8 @@ def parse(
     if not isinstance(text, str):
         raise BadArgument("parse reads text", expected="a string", found=type(text).__name__)
     known = own_primitives() if primitives is None else primitives
-    return _Parser(text, known, references or {}).whole()
+    made = _Parser(text, known, references or {}).whole()
+    return ClosedJaxpr(made, ()) if closed and isinstance(made, Jaxpr) else made
 
 
 class _Scope:
@@ -76,6 +107,12 @@ class _Result(NamedTuple):
     pos: int
 
 
+class _Constant(NamedTuple):
+    name: str
+    type: Type
+    value: object
+
+
 class _Place(NamedTuple):
     ref: Var
     indexer: Indexer
@@ -87,27 +124,57 @@ class _Parser:
 
     __slots__ = ("named", "objects", "primitives", "scan")
 
-    def __init__(self, text: str, primitives: Registry, objects: Mapping[str, ByReference]) -> None:
+    def __init__(self, text: str, primitives: Registry, objects: Mapping[str, object]) -> None:
         self.scan = Lexer(text)
         self.primitives = primitives
         self.objects = objects
         self.named: dict[str, Jaxpr] = {}
 
-    def whole(self) -> Jaxpr:
-        """Read ``let f = { ... } in`` for each named program, then the program itself."""
+    def whole(self) -> Jaxpr | ClosedJaxpr:
+        """Read ``let f = { ... } in`` for each constant and named program, then the program."""
         scan = self.scan
+        constants: list[_Constant] = []
         while scan.at("let") and scan.take("let"):
             start = scan.pos
+            if scan.looking(_BINDER):
+                constants.append(self.constant())
+                continue
             name = scan.match(WORD, "the name of a program").group()
             if name in self.named:
                 scan.fail("two programs have one name", pos=start)
             scan.expect("=", "a named program")
             self.named[name] = self.program()
             scan.expect("in", "a named program")
+        start = scan.pos
         jaxpr = self.program()
         if scan.pos < len(scan.text):
             scan.fail("text follows the program", expected="the end of the text")
-        return jaxpr
+        return self.close(jaxpr, constants, start) if constants else jaxpr
+
+    def constant(self) -> _Constant:
+        """Read ``a:f32[] = 2.0 in``."""
+        scan = self.scan
+        name, type_, _ = self.binder()
+        scan.expect("=", "a constant")
+        if scan.at(REFERENCE) or not isinstance(type_, ArrayType):
+            value = named_object(scan, self.objects)
+        else:
+            value = read_constant(scan, type_)
+        scan.expect("in", "a constant")
+        return _Constant(name, type_, value)
+
+    def close(self, jaxpr: Jaxpr, constants: Sequence[_Constant], start: int) -> ClosedJaxpr:
+        """Return the program with its constants. Raises ParseError if it has others."""
+        wanted = [f"{v!r}" for v in jaxpr.binders[: jaxpr.n_consts]]
+        found = [f"{name}:{type_}" for name, type_, _ in constants]
+        if wanted != found:
+            self.scan.fail(
+                "the program has other constants than those before it",
+                expected=" ".join(found),
+                found=" ".join(wanted) or "none",
+                pos=start,
+            )
+        return ClosedJaxpr(jaxpr, tuple([value for _, _, value in constants]))
 
     def program(self) -> Jaxpr:
         """Read ``{ lambda consts; inputs. let equations in (results) }``."""
@@ -137,11 +204,15 @@ class _Parser:
     def binders(self) -> list[_Result]:
         """Read typed variables, ``a:f32[3] b:Ref{f32[]}``, as many as there are."""
         found: list[_Result] = []
-        while binder := self.scan.looking(_BINDER):
-            start = self.scan.pos
-            self.scan.advance(binder)
-            found.append(_Result(binder.group(1), self.scan.type(), start))
+        while self.scan.looking(_BINDER):
+            found.append(self.binder())
         return found
+
+    def binder(self) -> _Result:
+        """Read a typed variable."""
+        start = self.scan.pos
+        name = self.scan.match(_BINDER, "a typed variable").group(1)
+        return _Result(name, self.scan.type(), start)
 
     def bind(self, scope: _Scope, binders: Sequence[_Result]) -> list[Var]:
         """Bring variables into scope and return them."""
@@ -298,7 +369,7 @@ class _Parser:
     def nested(self) -> Jaxpr | ByReference | None:
         """Read a program, written out or by name, or an object's name, if one is next."""
         if self.scan.at(REFERENCE):
-            return named_object(self.scan, self.objects)
+            return named_parameter(self.scan, self.objects)
         if self.scan.at("{"):
             start = self.scan.pos
             try:

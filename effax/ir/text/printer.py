@@ -11,7 +11,7 @@ whose result is unused is a plain write. The names of variables are local to a s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, overload
 
 from effax.effects.row import effect_text
 from effax.ir.dtypes import dtype_words
@@ -19,10 +19,12 @@ from effax.ir.primitive import ByReference, Primitive
 from effax.ir.prims.refs import AddUpdate, Get, Swap
 from effax.ir.recursion import postorder
 from effax.ir.source import SavedSource, Source
-from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
+from effax.ir.syntax import Atom, ClosedJaxpr, Eqn, Jaxpr, Lit, Var
+from effax.ir.text.constants import constant_texts
 from effax.ir.text.display import DISPLAY
 from effax.ir.text.format import (
     LABEL,
+    REFERENCE,
     fresh_words,
     index_text,
     label_text,
@@ -62,6 +64,35 @@ def pretty(jaxpr: Jaxpr, effects: bool = False, source: bool = False) -> str:
     return "".join(parts) + printer.program(jaxpr, 0, 0)
 
 
+def pretty_closed(closed: ClosedJaxpr) -> str:
+    """Return the program as text, after its constants: ``let a:f32[] = 2.0 in``."""
+    jaxpr, consts = closed.jaxpr, closed.consts
+    names = iter(_constant_names(closed))
+    lines: list[str] = []
+    for v, value in zip(jaxpr.binders, consts, strict=False):
+        start, name = f"let {v!r} = ", next(names)
+        texts = constant_texts(value, v.type)
+        if texts is None:
+            lines.append(f"{start}{REFERENCE}{name} in\n")
+        elif len(texts) == 1:
+            lines.append(f"{start}{texts[0]} in\n")
+        else:
+            shown = ", ".join(texts).split(" ")
+            lines.append(_filled(f"{start}[", shown, 0, 4) + "] in\n")
+    return "".join(lines) + pretty(jaxpr)
+
+
+def _constant_names(closed: ClosedJaxpr) -> list[str]:
+    """Return a word for each constant: the user's name, or that of the variable."""
+    jaxpr = closed.jaxpr
+    fresh = fresh_words(frozenset(references(jaxpr)))
+    named = [jaxpr.names[i] if i < len(jaxpr.names) else "" for i in range(len(closed.consts))]
+    return [
+        fresh(name if name.isidentifier() else str(v))
+        for name, v in zip(named, jaxpr.binders, strict=False)
+    ]
+
+
 def _is_flat(jaxpr: Jaxpr) -> bool:
     """Return whether there are neither subjaxprs nor objects, which need names."""
     for eqn in jaxpr.eqns:
@@ -71,12 +102,25 @@ def _is_flat(jaxpr: Jaxpr) -> bool:
     return True
 
 
-def references(jaxpr: Jaxpr) -> dict[str, ByReference]:
+@overload
+def references(jaxpr: Jaxpr) -> dict[str, ByReference]: ...
+@overload
+def references(jaxpr: ClosedJaxpr) -> dict[str, object]: ...
+def references(jaxpr: Jaxpr | ClosedJaxpr) -> dict[str, ByReference] | dict[str, object]:
     """Return the Python objects that are parameters in a program, by their printed names.
 
     Names are the objects' labels, in order of appearance, with a number appended if one is taken:
-    ``parse(str(jaxpr), references=references(jaxpr)) == jaxpr``.
+    ``parse(str(jaxpr), references=references(jaxpr)) == jaxpr``. Those of a closed program include
+    the constants that are not written out: references, and large arrays.
     """
+    if isinstance(jaxpr, ClosedJaxpr):
+        consts = zip(_constant_names(jaxpr), jaxpr.jaxpr.in_types, jaxpr.consts, strict=False)
+        by_name = {n: x for n, type_, x in consts if constant_texts(x, type_) is None}
+        return {**_parameters(jaxpr.jaxpr), **by_name}
+    return _parameters(jaxpr)
+
+
+def _parameters(jaxpr: Jaxpr) -> dict[str, ByReference]:
     found: dict[ByReference, None] = {}
     seen = {id(jaxpr)}
     waiting = [iter(jaxpr.eqns)]
@@ -432,4 +476,5 @@ def _beside(text: str, source: Source | SavedSource | None) -> str:
 
 
 DISPLAY.jaxpr = pretty
+DISPLAY.closed = pretty_closed
 DISPLAY.eqn = eqn_str

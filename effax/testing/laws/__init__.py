@@ -50,6 +50,8 @@ from effax.testing.laws.programs import (
     evaluation_matches_types,
     lowering_agrees_with_evaluation,
     parse_inverts_print,
+    parse_inverts_print_of_closed,
+    parse_refuses_other_texts,
     passes_are_pure,
 )
 from effax.testing.laws.reverse import reverse_is_linearize_then_transpose
@@ -81,6 +83,8 @@ __all__ = [  # noqa: RUF022  # the order of ``LAWS``: the simplest first
     "check_accepts",
     "check_rejects",
     "parse_inverts_print",
+    "parse_inverts_print_of_closed",
+    "parse_refuses_other_texts",
     "equality_is_structural",
     "evaluation_matches_types",
     "lowering_agrees_with_evaluation",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Sequence
 from copy import deepcopy
+from random import Random
 from typing import TypeVar
 
 import numpy as np
@@ -14,18 +15,22 @@ from returns.unsafe import unsafe_perform_io
 
 from effax.ir.analysis.check import check
 from effax.ir.analysis.diff import diff
-from effax.ir.errors import EffaxError
+from effax.ir.errors import EffaxError, ParseError
 from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Value
 from effax.ir.registry import Registry
 from effax.ir.state import clear_caches
-from effax.ir.syntax import Jaxpr, alpha_eq, renumbered
+from effax.ir.syntax import ClosedJaxpr, Jaxpr, alpha_eq, renumbered
 from effax.ir.text.json import from_json, to_json
 from effax.ir.text.parser import parse
+from effax.ir.text.printer import references
 from effax.ir.types import ArrayType, RefType, array_type
 from effax.passes.pipeline import AnyPass
+from effax.testing.generate.altered_text import altered_text
 from effax.testing.generate.faults import MUTATIONS, NoPlace, mutated
 from effax.testing.generate.features import COMPILED
+from effax.testing.generate.random_source import RandomSource
+from effax.testing.generate.special_values import special_values
 from effax.testing.generate.values import Outcome, check_outcomes, contents_of, random_inputs, run
 from effax.testing.laws.jvp import differentiated
 from effax.testing.laws.law import law
@@ -94,6 +99,34 @@ def parse_inverts_print(jaxpr: Jaxpr, primitives: Registry | None = None) -> Non
     assert again == numbered, f"the parsed program differs:\n{again}"
     assert again.effects == numbered.effects, f"the parsed program has effects {again.effects}"
     assert str(again) == str(numbered), f"the parsed program prints differently:\n{again}"
+
+
+@law(of_primitives=True)
+def parse_inverts_print_of_closed(
+    jaxpr: Jaxpr, seed: int = 0, primitives: Registry | None = None
+) -> None:
+    """parse(str(c)) = c for f closed over its inputs, which are special values."""
+    rng = np.random.default_rng(seed)
+    inputs = [special_values(rng, type_) for type_ in jaxpr.in_types]
+    closed = ClosedJaxpr(renumbered(jaxpr).replace(n_consts=len(inputs)), tuple(inputs))
+    again = parse(str(closed), primitives, references(closed), closed=True)
+    assert again == closed, f"the parsed program differs:\n{again}\nfrom\n{closed}"
+    assert str(again) == str(closed), f"the parsed program prints differently:\n{again}"
+
+
+@law(of_primitives=True)
+def parse_refuses_other_texts(
+    jaxpr: Jaxpr, seed: int = 0, primitives: Registry | None = None
+) -> None:
+    """parse(t) = g with parse(str(g)) = g, or t is refused, for a t similar to str(f)."""
+    text = str(renumbered(jaxpr))
+    choose = RandomSource(Random(seed))
+    for _ in range(8):
+        try:
+            made = parse(altered_text(choose, text), primitives)
+        except ParseError:
+            continue
+        assert parse(str(made), primitives) == made, f"not read back:\n{made}"
 
 
 @law(of_primitives=True)

@@ -243,7 +243,12 @@ def test_step_names_are_public() -> None:
 
 def test_laws_that_read_text_take_primitives() -> None:
     names = [law.name for law in laws.LAWS if law.takes("primitives")]
-    assert names == ["parse_inverts_print", "equality_is_structural"]
+    assert names == [
+        "parse_inverts_print",
+        "parse_inverts_print_of_closed",
+        "parse_refuses_other_texts",
+        "equality_is_structural",
+    ]
 
 
 WITHOUT_HYPOTHESIS = """

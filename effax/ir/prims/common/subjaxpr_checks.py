@@ -29,6 +29,16 @@ def check_call(prim: Primitive, what: str, body: Jaxpr, ins: Sequence[Type]) -> 
             )
 
 
+def check_counts(prim: Primitive, ins: Sequence[Type], *counts: int) -> None:
+    """Raise IllTyped unless these numbers of leading operands are those of some operands."""
+    if min(counts) < 0 or sum(counts) > len(ins):
+        raise IllTyped(
+            f"{prim.name}: the numbers of constants and carries do not fit the operands",
+            expected=f"at least 0, and {len(ins)} at most together",
+            found=", ".join(map(str, counts)),
+        )
+
+
 def fits(have: Type, want: Type) -> bool:
     """Return whether a value of type ``have`` can be bound to a binder of type ``want``."""
     if isinstance(have, ArrayType) and isinstance(want, ArrayType):

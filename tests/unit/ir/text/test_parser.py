@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from effax.ir.analysis.check import checked
 from effax.ir.build import Builder, lit
-from effax.ir.dtypes import FLOAT0, DType, as_dtype
+from effax.ir.dtypes import FLOAT0, DType, as_dtype, int_bounds
 from effax.ir.errors import BadArgument, ParseError
 from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span
 from effax.ir.primitive import Primitive, Typing, Value
@@ -96,10 +97,74 @@ def test_complex_numbers_are_read_back(value: complex) -> None:
     assert parse(str(Jaxpr([], [], [made]))).outs == (made,)
 
 
-@given(st.sampled_from(["int8", "int64", "uint64"]), st.integers())
-def test_integers_are_read_back(dtype: str, value: int) -> None:
+@given(st.sampled_from(["int8", "int64", "uint64"]), st.data())
+def test_integers_are_read_back(dtype: str, data: st.DataObject) -> None:
+    value = data.draw(st.integers(*int_bounds(as_dtype(dtype))))
     made = Lit(value, array_type((), dtype))
     assert parse(str(Jaxpr([], [], [made]))).outs == (made,)
+
+
+@pytest.mark.parametrize(
+    ("literal", "wanted"),
+    [
+        ("1.5:i32[]", "a Python int"),
+        ("nan:i32[]", "a Python int"),
+        ("True:i32[]", "a Python int"),
+        ("128:i8[]", "an integer from -128 to 127"),
+        ("-1:u8[]", "an integer from 0 to 255"),
+        ("99999999999999999999:i64[]", "an integer from -9223372036854775808"),
+        ("2:f32[]", "a Python float"),
+        ("2j:f32[]", "a Python float"),
+        ("2.0:c64[]", "a Python complex"),
+        ("1:bool[]", "a Python bool"),
+        ("1.0:f32[3]", "a scalar type"),
+        ("1e400:f32[]", "a finite number"),
+        ("(1e400+1j):c64[]", "a finite number"),
+    ],
+)
+@pytest.mark.parametrize("where", ["let in ({},)", "let b:i32[] = neg {} in (b,)"])
+def test_ill_typed_literals_are_not_read(literal: str, wanted: str, where: str) -> None:
+    text = f"{{ lambda ; a:i32[]. {where.format(literal)} }}"
+    with pytest.raises(ParseError, match=f"expected: {wanted}") as caught:
+        parse(text)
+    assert caught.value.column == text.index(literal) + 1
+
+
+HUGE = "9999999999999999999999999"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        f"c:f32[1] <- a[0:{HUGE}]",
+        f"c:f32[1] <- a[{HUGE}:3]",
+        f"c:f32[1] <- a[0:3:{HUGE}]",
+        f"c:f32[1] <- a[-{HUGE}::-1]",
+        f"c:f32[] <- a[{HUGE}]",
+        f"c:f32[1] <- a[b:b+{HUGE}]",
+        f"c:f32[1] <- a[b:b-4:-{HUGE}]",
+        f"a[:{HUGE}] += 1.0:f32[]",
+        f"c:f32[{HUGE}] = neg b",
+        f"c:f32[{2**40},{2**40}] = neg b",
+        f"c:i32[] = integer_pow[y={HUGE}] b",
+        f"c:f32[1] = reduce_sum[axes=({HUGE},)] b",
+        f"c:f32[1] = gather[indexer=[*,:{HUGE}]] b",
+        f"c:f32[] = psum[axis=Axis(name='i', size={HUGE})] b",
+    ],
+)
+def test_integers_that_are_out_of_range_are_not_read(statement: str) -> None:
+    text = f"{{ lambda ; a:Ref{{f32[3]}} b:i32[]. let {statement} in () }}"
+    with pytest.raises(ParseError, match=r"out of range|too many elements") as caught:
+        parse(text)
+    assert caught.value.line == 1 and caught.value.column > text.index("let")
+
+
+@pytest.mark.parametrize("change", ["n_consts=-1", "n_consts=9", "unroll=0", "length=-1"])
+def test_counts_of_a_scan_are_in_range(change: str) -> None:
+    name = change.partition("=")[0]
+    sample = next(str(s.program) for s in SAMPLES if "= scan[" in str(s.program))
+    with pytest.raises(ParseError, match="scan"):
+        parse(re.sub(rf"{name}=\d+", change, sample))
 
 
 @pytest.mark.parametrize(
