@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, cast, overload
-
-import numpy as np
 
 from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike
@@ -13,23 +10,20 @@ from effax.arrays.binding import bind
 from effax.arrays.conversion import as_value
 from effax.arrays.shapes import (
     broadcast_to,
-    diagonal,
     expand_dims,
-    matrix_transpose,
     slice_along,
     squeeze,
 )
-from effax.ir.dtypes import is_complex
+from effax.ir.dtypes import real_dtype
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.primitive import Primitive
 from effax.ir.prims import linalg as prims
 from effax.numpy import ufuncs as uf
 from effax.numpy.diagonals import eye
-from effax.numpy.dtypes import finfo
 from effax.numpy.join import concatenate
-from effax.numpy.products import matmul
-from effax.numpy.reduce import max, prod, sum
-from effax.numpy.systems import log_determinant, odd_exchanges, solved_by_lu
+from effax.numpy.reduce import sum
+from effax.numpy.spectral import adjoint, cutoff, determinant, nuclear_norm, pseudo_inverse
+from effax.numpy.systems import log_determinant, solved_by_lu
 
 __all__ = [
     "EighResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "det", "eigh",
@@ -85,13 +79,13 @@ def _factors(prim: Primitive, *xs: Array) -> list[Array]:
     return [uf.astype(x, dtype) if x.dtype == wide else x for x in outs]
 
 
-def _adjoint(x: Array) -> Array:
-    flipped = matrix_transpose(x)
-    return uf.conj(flipped) if is_complex(x.dtype) else flipped
+def _widened(x: Array) -> Array:
+    """Return matrices in the dtype of their factorizations."""
+    return pr.converted(x, prims.work_dtype(x.dtype), False)
 
 
 def _symmetrized(x: Array, wanted: bool) -> Array:
-    return uf.true_divide(uf.add(x, _adjoint(x)), 2) if wanted else x
+    return uf.true_divide(uf.add(x, adjoint(x)), 2) if wanted else x
 
 
 def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
@@ -117,7 +111,7 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     """
     x = _symmetrized(matrices(a, "cholesky"), symmetrize_input)
     (low,) = _factors(prims.Cholesky(), x)
-    return _adjoint(low) if upper else low
+    return adjoint(low) if upper else low
 
 
 def solve(a: ArrayLike, b: ArrayLike) -> Array:
@@ -176,6 +170,8 @@ def inv(a: ArrayLike) -> Array:
 def det(a: ArrayLike) -> Array:
     """Return the determinants of square matrices. Raises IllTyped for other shapes.
 
+    The gradient is the matrix of cofactors, for every rank: d det(A) = tr(adj(A)·dA).
+
     >>> jnp.linalg.det(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
     Array(8., dtype=float32)
     """
@@ -183,9 +179,7 @@ def det(a: ArrayLike) -> Array:
     n = x.shape[-1]
     if 1 <= n <= 3:
         return _written_out(x, n)
-    lu, pivots, _ = _factors(prims.Lu(), x)
-    product = prod(diagonal(lu, 0, -2, -1), -1)
-    return uf.where(odd_exchanges(pivots), uf.negative(product), product)
+    return uf.astype(determinant(_widened(x)), x.dtype)
 
 
 def _written_out(x: Array, n: int) -> Array:
@@ -268,8 +262,9 @@ def qr(a: ArrayLike, mode: str = "reduced") -> QRResult | Array:
 def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:  # noqa: N803  NumPy's name
     """Return eigenvalues and eigenvectors of Hermitian matrices.
 
-    The leading component of each real vector is positive. Where eigenvalues are equal, derivatives
-    that would rotate their vectors into each other are defined as 0.
+    The leading component of each real vector is positive. Vectors of equal eigenvalues have no
+    derivative: it is nan, also in products such as ``(v * w) @ v.T``. Symmetric functions of equal
+    eigenvalues have the right first derivative, and second derivatives of nan.
 
     Args:
         a: array of shape (..., n, n).
@@ -289,7 +284,7 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     if UPLO not in (None, "L", "U"):
         raise BadArgument("unknown triangle of eigh", "'L' or 'U'", repr(UPLO))
     x = matrices(a, "eigh")
-    x = _symmetrized(_adjoint(x) if UPLO == "U" else x, symmetrize_input)
+    x = _symmetrized(adjoint(x) if UPLO == "U" else x, symmetrize_input)
     return EighResult(*_factors(prims.Eigh(), x))
 
 
@@ -324,8 +319,10 @@ def svd(a: ArrayLike, full_matrices: bool = True, *, compute_uv: Literal[False])
 def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | Array:
     """Return the singular value decomposition ``a = U @ diag(S) @ Vh``.
 
-    The leading component of each real row of Vh is positive. Where singular values are equal,
-    derivatives that would rotate their vectors into each other are defined as 0.
+    The leading component of each real row of Vh is positive. Vectors of equal singular values have
+    no derivative: it is nan, also in products such as ``(u * s) @ vh``, and so are those of vectors
+    of the value 0 of a rectangular or complex matrix. Symmetric functions of equal values have the
+    right first derivative, and second derivatives of nan.
 
     Args:
         a: array of shape (..., n, m).
@@ -347,7 +344,7 @@ def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True) -> SV
         return _factors(prims.Svd(vectors=False), x)[0]
     u, s, vh = _factors(prims.Svd(), x)
     if full_matrices:
-        u, vh = _completed(u), _adjoint(_completed(_adjoint(vh)))
+        u, vh = _completed(u), adjoint(_completed(adjoint(vh)))
     return SVDResult(u, s, vh)
 
 
@@ -370,15 +367,11 @@ def svdvals(x: ArrayLike, /) -> Array:
     return svd(x, compute_uv=False)
 
 
-def _cutoff(x: Array, s: Array, rtol: ArrayLike | None, unit: float = 1.0) -> Array:
-    """Return the bound up to which a singular value counts as 0."""
-    size = float(np.max(x.shape[-2:]))
-    least = unit * size * float(finfo(s.dtype).eps) if rtol is None else rtol
-    return uf.multiply(max(s, -1, keepdims=True, initial=0), expand_dims(as_value(least), -1))
-
-
 def pinv(a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False) -> Array:
     """Return the Moore-Penrose pseudo-inverses of matrices.
+
+    The derivative is that along matrices of the same rank (Golub and Pereyra 1973, 4.12), and
+    exists for equal singular values.
 
     Args:
         a: array of shape (..., n, m).
@@ -397,11 +390,9 @@ def pinv(a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False) -
            [0.  , 0.25]], dtype=float32)
     """
     x = matrices(a, "pinv", square=False)
-    u, s, vh = _factors(prims.Svd(), x)
-    there = uf.greater(s, _cutoff(x, s, rtol, 10.0))
-    inverse = uf.where(there, uf.true_divide(1, uf.where(there, s, 1)), 0)
-    scaled = uf.multiply(_adjoint(vh), expand_dims(uf.astype(inverse, x.dtype), -2))
-    return matmul(scaled, _adjoint(u))
+    wide = _widened(x)
+    least = None if rtol is None else uf.astype(as_value(rtol), real_dtype(wide.dtype))
+    return uf.astype(pseudo_inverse(wide, least), x.dtype)
 
 
 def matrix_rank(M: ArrayLike, rtol: ArrayLike | None = None) -> Array:  # noqa: N803  NumPy's name
@@ -422,11 +413,11 @@ def matrix_rank(M: ArrayLike, rtol: ArrayLike | None = None) -> Array:  # noqa: 
     """
     x = matrices(M, "matrix_rank", square=False)
     s = svdvals(x)
-    return sum(uf.astype(uf.greater(s, _cutoff(x, s, rtol)), int), -1)
+    return sum(
+        uf.astype(uf.greater(s, cutoff(x, s, None if rtol is None else as_value(rtol))), int), -1
+    )
 
 
-def norm_of_values(x: Array, combine: Callable[..., Array], axes: Sequence[int]) -> Array:
-    """Combine the singular values of matrices on these axes, which are removed."""
-    from effax.arrays.shapes import moveaxis
-
-    return combine(svdvals(moveaxis(x, tuple(axes), (-2, -1))), -1)
+def sum_of_values(x: Array) -> Array:
+    """Return the sums of the singular values of matrices of inexact numbers."""
+    return uf.astype(nuclear_norm(_widened(x)), real_dtype(x.dtype))

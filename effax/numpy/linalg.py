@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from effax.arrays.shapes import (
     expand_dims,
     flip,
     matrix_transpose,
+    moveaxis,
     ravel,
     reshape,
     slice_along,
@@ -36,11 +37,11 @@ from effax.numpy.factors import (
     inv,
     matrices,
     matrix_rank,
-    norm_of_values,
     pinv,
     qr,
     slogdet,
     solve,
+    sum_of_values,
     svd,
     svdvals,
 )
@@ -179,8 +180,11 @@ def _matrix_norm(x: Array, ord: Order, axes: tuple[int, ...], keepdims: bool) ->
     if ord in ("fro", "f"):
         return uf.flat_root(sum(real_square(x), axes, keepdims=keepdims))
     if ord in (2, -2, "nuc"):
-        combine: Callable[..., Array] = max if ord == 2 else min if ord == -2 else sum
-        found = norm_of_values(x, combine, axes)
+        last = moveaxis(x, axes, (-2, -1))
+        if ord == "nuc":
+            found = sum_of_values(last)
+        else:
+            found = (max if ord == 2 else min)(svdvals(last), -1)
         return expand_dims(found, axes) if keepdims else found
     if ord not in (1, -1, np.inf, -np.inf):
         raise BadArgument(

@@ -64,13 +64,14 @@ def _log_determinant(type_: ArrayType) -> CustomJvp:
 def _by_factors(a: Array) -> list[Array]:
     """Return the sign, the logarithm, the factors and the order of rows."""
     lu, pivots, order = cast("list[Array]", bind(prims.Lu(), a))
-    middle = _diagonal(lu)
+    middle = diagonal_entries(lu)
     sign = prod(uf.sign(middle), -1)
     sign = uf.where(odd_exchanges(pivots), uf.negative(sign), sign)
     return [sign, sum(uf.log(uf.absolute(middle)), -1), lu, order]
 
 
-def _diagonal(x: Array) -> Array:
+def diagonal_entries(x: Array) -> Array:
+    """Return the diagonals of square matrices, without closing over positions."""
     *batch, n, _ = x.shape
     places = bind1(Iota(INT32, (n,), 0))
     whole = [Span(0, size) for size in batch]

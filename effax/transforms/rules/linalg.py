@@ -1,7 +1,10 @@
 """Rules of matrix factorizations: derivatives by matrix algebra, batching by their batch axes.
 
-Derivatives of eigenvectors and singular vectors are not determined within the space of a repeated
-value; their components there are taken to be 0.
+Vectors of equal eigenvalues or singular values are determined up to a rotation only, and jump under
+a small change of the matrix: their derivatives are nan. No number would do: for equal eigenvalues
+w, a derivative V·X of V yields (V·Vᴴ)' = V·(X + Xᴴ)·Vᴴ, which is 0, and a derivative of V·w·Vᴴ,
+which is dA, with the part w·V·(X + Xᴴ)·Vᴴ. Equal values have the derivatives diag(Vᴴ·dA·V), with
+which their symmetric functions have the right ones.
 
 Sources: Giles 2008, An extended collection of matrix derivative results for forward and reverse
 mode; Murray 2016, Differentiation of the Cholesky decomposition; Seeger et al. 2017,
@@ -14,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from effax.ir import prims
 from effax.ir.dtypes import is_complex
 from effax.ir.errors import NotApplicable
 from effax.ir.primitive import Primitive
@@ -35,14 +37,10 @@ from effax.transforms.rules.common.generic_rules import NONLINEAR, array_rules
 from effax.transforms.rules.common.linear_operands import at, linear_operand, only
 from effax.transforms.rules.common.pointwise import (
     add,
-    const,
-    div,
     mul,
     neg,
-    nonzero,
     scaled,
     sub,
-    where,
 )
 
 
@@ -180,7 +178,7 @@ def _eigh_jvp(
 ) -> JvpOut:
     """Differentiate A·V = V·diag w: dw = diag C and dV = V·(F∘C) (Giles 2008, 3.1).
 
-    C = Vᴴ·dA·V, and F_ij = 1/(w_j - w_i), 0 for equal eigenvalues.
+    C = Vᴴ·dA·V, and F_ij = 1/(w_j - w_i): 0 on the diagonal, nan for other equal eigenvalues.
     """
     (da,) = tangents
     assert da is not None
@@ -193,10 +191,12 @@ def _eigh_jvp(
 def _svd_jvp(
     b: RuleBuilder, prim: p.Svd, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
-    """Differentiate A = U·S·Vᴴ: ds = Re diag C, dU = U·(F∘(CS + SCᴴ)), dV = V·(F∘(SC + CᴴS)).
+    """Differentiate A = U·S·Vᴴ: ds = Re diag C, dU = U·(F∘P + G∘K), dV = V·(F∘P - G∘K).
 
-    C = Uᴴ·dA·V, and F_ij = 1/(s_j² - s_i²), 0 for equal values. For a rectangular A, dU or dV
-    also has the part (I - UUᴴ)·dA·V·S⁻¹ or (I - VVᴴ)·dAᴴ·U·S⁻¹ (Townsend 2016).
+    C = Uᴴ·dA·V is the sum of a Hermitian P and a skew-Hermitian K; F_ij = 1/(s_j - s_i) and
+    G_ij = 1/(s_j + s_i) are 0 on the diagonal, and nan where they do not exist. For a rectangular
+    A, dU or dV also has the part (I - UUᴴ)·dA·V·S⁻¹ or (I - VVᴴ)·dAᴴ·U·S⁻¹ (Townsend 2016, with
+    the partial fractions of 1/(s_j² - s_i²)).
     """
     (a,), (da,) = primals, tangents
     assert da is not None
@@ -207,17 +207,14 @@ def _svd_jvp(
     ds = m.real(b, m.diagonal(b, inner))
     if not prim.vectors:
         return JvpOut([s], [ds])
-    weights = m.like(b, m.inverse_differences(b, mul(b, s, s)), a)
-    by_column, by_row = (m.like(b, x, a) for x in (m.across_rows(b, s), m.across_columns(b, s)))
-    one, other = mul(b, inner, by_column), mul(b, by_row, inner)
-    turn_u = mul(b, weights, add(b, one, m.adjoint(b, one)))
-    turn_v = mul(b, weights, add(b, other, m.adjoint(b, other)))
-    # 1/s, and 0 where s is 0
-    is_zero = b(prims.Eq(), s, const(0, s))
-    inverse = where(b, is_zero, const(0, s), div(b, const(1, s), nonzero(b, s)))
+    back = m.adjoint(b, inner)
+    skew = scaled(b, sub(b, inner, back), 0.5)
+    common = mul(b, scaled(b, add(b, inner, back), 0.5), m.like(b, m.inverse_differences(b, s), a))
+    apart = mul(b, skew, m.like(b, m.inverse_sums(b, s), a))
+    turn_u, turn_v = add(b, common, apart), sub(b, common, apart)
+    inverse = m.inverse_or_nan(b, s)
     if is_complex(a.type.dtype):
         # U and V are determined up to a common phase per column; the derivative moves U's.
-        skew = scaled(b, sub(b, inner, m.adjoint(b, inner)), 0.5)
         phase = mul(b, m.diagonal(b, skew), m.like(b, inverse, a))
         turn_u = add(b, turn_u, m.diagonal_matrix(b, phase))
     du, dv = m.matmul(b, u, turn_u), m.matmul(b, v, turn_v)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from effax.ir import prims as p
 from effax.ir.build import Builder
 from effax.ir.dtypes import INT32, is_complex
@@ -144,8 +146,22 @@ def hermitian(b: Builder, x: Atom) -> Atom:
 
 
 def inverse_differences(b: Builder, w: Atom) -> Atom:
-    """Return ``1/(w_j - w_i)`` at (i, j), and 0 where they are equal, as on the diagonal."""
-    apart = b(p.Sub(), across_rows(b, w), across_columns(b, w))
-    equal = b(p.Eq(), apart, const(0, apart))
-    safe = where(b, equal, const(1, apart), apart)
-    return where(b, equal, const(0, apart), b(p.Div(), const(1, apart), safe))
+    """Return ``1/(w_j - w_i)`` at (i, j): 0 on the diagonal, and nan where others are equal."""
+    return _inverse(b, b(p.Sub(), across_rows(b, w), across_columns(b, w)))
+
+
+def inverse_sums(b: Builder, w: Atom) -> Atom:
+    """Return ``1/(w_j + w_i)`` at (i, j): 0 on the diagonal, and nan where others are both 0."""
+    return _inverse(b, b(p.Add(), across_rows(b, w), across_columns(b, w)))
+
+
+def _inverse(b: Builder, x: Atom) -> Atom:
+    on_diagonal = b(p.Eq(), *_row_and_column(b, x.type.shape))
+    return where(b, on_diagonal, const(0, x), inverse_or_nan(b, x))
+
+
+def inverse_or_nan(b: Builder, x: Atom) -> Atom:
+    """Return ``1/x``, and nan where ``x`` is 0."""
+    is_zero = b(p.Eq(), x, const(0, x))
+    safe = where(b, is_zero, const(1, x), x)
+    return where(b, is_zero, const(math.nan, x), b(p.Div(), const(1, x), safe))
