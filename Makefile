@@ -14,9 +14,13 @@ newest = $(eval newest := $(shell \
 		done; \
 	done))$(newest)
 
+# Bytecode is kept in one folder, also where the environment says to write none: tests start many processes.
+export PYTHONDONTWRITEBYTECODE :=
+export PYTHONPYCACHEPREFIX ?= $(CURDIR)/out/pycache
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check laws mutate bench surface docs clean lint types imports test-newest test-on-newest
+.PHONY: help demo test check laws mutate bench surface docs clean lint mypy types imports test-newest test-on-newest
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,8 +33,8 @@ test: lint types imports .venv/with-jax  ## Everything that CI runs: linters, ty
 	@$(if $(newest),$(MAKE) --no-print-directory test-on-newest,\
 		echo "Skipped: the tests on a newer Python, since neither python3.13 nor python3.12 was found.")
 
-check: lint types imports  ## The fast loop: linters, types and unit tests
-	.venv/bin/pytest -q -n $(WORKERS) -m "not slow" tests/unit tests/golden
+check: lint mypy imports  ## The fast loop: linters, mypy and the unit tests that are fast and need no JAX
+	.venv/bin/pytest -q -n $(WORKERS) -m "not slow and not jax" tests/unit tests/golden
 
 laws: .venv/extra-dev  ## The laws, on many more random programs
 	.venv/bin/pytest -q -n $(WORKERS) --hypothesis-profile=laws tests/laws
@@ -58,8 +62,10 @@ lint: .venv/extra-dev  ## Style and format
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 
-types: .venv/extra-dev  ## mypy on everything, pyright on effax
+mypy: .venv/extra-dev  ## mypy on everything
 	.venv/bin/mypy
+
+types: mypy  ## mypy on everything, pyright on effax
 	.venv/bin/pyright --pythonpath .venv/bin/python
 
 imports: .venv/extra-dev  ## The direction of imports

@@ -13,6 +13,8 @@ from types import ModuleType
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(__file__).parents[2] / "docs"
 # The programs of that page are shown for two libraries, and have a test of their own.
 OTHERS = {"differences.md"}

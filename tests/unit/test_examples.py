@@ -20,6 +20,8 @@ from effax.ir import prims
 from effax.ir.errors import EffaxError, NotApplicable
 from effax.testing import check_primitive
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(__file__).parents[2] / "examples"
 jax: Any = effax
 

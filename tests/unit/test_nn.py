@@ -191,6 +191,7 @@ INITIALIZERS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.jax
 @pytest.mark.parametrize("shape", [(5, 7), (3, 3, 4, 6)])
 @pytest.mark.parametrize("name", INITIALIZERS)
@@ -202,6 +203,7 @@ def test_initializers_agree_with_jax(name: str, shape: tuple[int, ...]) -> None:
     np.testing.assert_allclose(np.asarray(found), np.asarray(wanted), rtol=5e-6, atol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.jax
 def test_unscaled_initializers_agree_with_jax() -> None:
     import jax

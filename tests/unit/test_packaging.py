@@ -13,6 +13,8 @@ import pytest
 
 import effax
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(effax.__file__).parents[1]
 
 # Imports every module of the package, wherever it finds it.

@@ -7,6 +7,10 @@ import io
 import re
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 README = Path(__file__).parents[2] / "README.md"
 
 

@@ -25,6 +25,7 @@ def apply(x: Any, n: int, mode: str, g: Any, *, train: bool) -> Any:
 ARGS = (3, "apply", jnp.sin)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jitted"])
 def test_arguments_that_are_not_differentiated_are_anything(wrap: Any) -> None:
     for transform in (jax.grad, jax.jacfwd, jax.jacrev):

@@ -49,6 +49,7 @@ def recorder(log: Log, ordered: bool = True) -> Callable[..., None]:
     return partial(jax.debug.callback, log, ordered=ordered)
 
 
+@pytest.mark.slow
 @both
 def test_print_formats_arrays_trees_and_other_things(
     jit: Wrap, capsys: pytest.CaptureFixture[str]
@@ -167,6 +168,7 @@ def test_callbacks_may_compute_and_call_compiled_functions() -> None:
     assert np.allclose(jax.jit(f)(1.0), 2 * np.sin(1.0) + np.cos(1.0), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_what_a_callback_gets_is_its_own(log: Log) -> None:
     kept: list[Any] = []
     f = jax.jit(lambda x: jax.debug.callback(kept.append, x * 2))
@@ -291,6 +293,7 @@ def test_derivatives_call_back_once_with_primal_values(
     assert log.index(("in", 2.0)) < log.index(("mid", 4.0))
 
 
+@pytest.mark.slow
 def test_a_callback_of_a_loop_runs_once_where_the_loop_is_repeated(log: Log) -> None:
     def f(x: Any) -> Any:
         def body(c: Any) -> Any:

@@ -17,6 +17,8 @@ from effax.ir.errors import LoweringError, TooDeep
 from effax.lowering import xla
 from tests.unit.transforms.nests import equations
 
+pytestmark = pytest.mark.slow
+
 Fun = Callable[[Array], Array]
 LEVELS = 1000
 ONE = jnp.asarray(1.0, "float32")

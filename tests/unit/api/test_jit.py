@@ -111,6 +111,7 @@ def test_a_reference_argument_is_updated_in_place() -> None:
     assert ref.unsafe_buffer_pointer() == address
 
 
+@pytest.mark.slow
 def test_one_element_of_a_large_reference_moves_no_more() -> None:
     ref = effax.new_ref(jnp.zeros(25_000_000))
 

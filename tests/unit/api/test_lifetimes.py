@@ -16,6 +16,8 @@ import effax.numpy as jnp
 from effax import lax
 from effax.api import call_cache
 
+pytestmark = pytest.mark.slow
+
 jax: Any = effax
 Made = list[Any]
 

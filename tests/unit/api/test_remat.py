@@ -113,6 +113,7 @@ TRANSFORMED: dict[str, Callable[[F], F]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", TRANSFORMED)
 @pytest.mark.parametrize("f", FUNCTIONS)
 def test_the_numbers_are_those_of_the_function_itself(f: F, how: str) -> None:

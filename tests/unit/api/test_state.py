@@ -330,6 +330,7 @@ def _endless_rule(primals: Any, tangents: Any) -> Any:
     return jax.jvp(_with_rule(lambda x: x, _endless_rule), primals, tangents)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENDLESS)
 def test_endless_recursion_ends_cleanly(name: str) -> None:
     with pytest.raises(RecursionError):

@@ -200,6 +200,7 @@ def test_bad_updates(update: Callable[[AtIndex], Array], error: type[Exception],
         update(jnp.arange(3).at[0])
 
 
+@pytest.mark.slow
 @pytest.mark.jax
 def test_as_jax() -> None:
     import jax.numpy as theirs

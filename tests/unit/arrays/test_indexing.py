@@ -163,6 +163,7 @@ def contents(shape: tuple[int, ...]) -> np.ndarray:
     return np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(shapes_and_indices())
 def test_reads(case: tuple[tuple[int, ...], Any]) -> None:
@@ -197,6 +198,7 @@ def test_reads_when_traced(case: tuple[tuple[int, ...], Any]) -> None:
     np.testing.assert_array_equal(found, x[index])
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(shapes_and_indices(), st.data())
 def test_writes(case: tuple[tuple[int, ...], Any], data: st.DataObject) -> None:
@@ -223,6 +225,7 @@ def unique(shape: tuple[int, ...], index: Any) -> bool:
     return len(np.unique(chosen)) == np.size(chosen)
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(shapes_and_indices())
 def test_sums_in_place_count_every_duplicate(case: tuple[tuple[int, ...], Any]) -> None:

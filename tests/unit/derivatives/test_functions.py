@@ -16,6 +16,8 @@ from effax.transforms.discharge import discharge
 from tests.unit.derivatives.functions import TABLES, WITHOUT, Call
 from tests.unit.lowering.compiled import run
 
+pytestmark = pytest.mark.slow
+
 MODULES = {
     "numpy": numpy,
     "numpy.linalg": numpy.linalg,

@@ -150,6 +150,7 @@ def test_derivatives_of_programs_agree_with_differences(name: str) -> None:
     check_grads(function, (X,), order=2, modes=modes, atol=1e-7, rtol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", DIFFERENTIABLE, ids=str)
 def test_derivatives_of_applications_agree_with_differences(case: Case) -> None:
     def applied(*xs: Any) -> list[Any]:

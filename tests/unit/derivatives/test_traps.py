@@ -15,6 +15,8 @@ from effax.transforms.discharge import discharge
 from tests.unit.derivatives.traps import FAMILIES, Trap
 from tests.unit.lowering.compiled import run
 
+pytestmark = pytest.mark.slow
+
 ALL = {f"{f}: {n}": trap for f, traps in FAMILIES.items() for n, trap in traps.items()}
 
 

@@ -16,6 +16,8 @@ from effax.extend import BadRule, IllTyped, Type, Typing, Val, Value, Writer
 from effax.ir.errors import EffaxError, NotApplicable
 from effax.testing import check_primitive
 
+pytestmark = pytest.mark.slow
+
 jax: Any = effax
 
 

@@ -37,6 +37,8 @@ from effax.testing.primitive_checks import check_behavior
 from effax.transforms import FLOATS, App, Hole, Number, RewriteRule, rewriting, unwrap
 from effax.transforms.rules.default import DEFAULT_RULES
 
+pytestmark = pytest.mark.slow
+
 jax: Any = effax
 F3, F23 = extend.array_type((3,), "float32"), extend.array_type((2, 3), "float32")
 I3 = extend.array_type((3,), "int32")

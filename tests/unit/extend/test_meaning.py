@@ -314,5 +314,6 @@ def test_a_law_that_applies_to_no_program_is_skipped() -> None:
     assert found(several, (0, 1)) == "of_nothing"
 
 
+@pytest.mark.slow
 def test_every_law_says_something_of_a_primitive_that_is_smooth() -> None:
     assert not check_primitive(Lone("a list"), F3, seeds=(0,)).skipped

@@ -17,6 +17,8 @@ from effax.ir.errors import BadRule, EffaxError, IllTyped
 from effax.testing import check_primitive
 from effax.testing.laws import LawBroken
 
+pytestmark = pytest.mark.slow
+
 jax: Any = effax
 F3 = extend.array_type((3,), "float32")
 Rule = Callable[..., Any]

@@ -126,6 +126,7 @@ def test_a_builder_knows_its_equations_after_some_are_taken_back() -> None:
     assert b.equation_of(third) is None
 
 
+@pytest.mark.slow
 def test_looking_at_every_operand_is_linear() -> None:
     looked = 0
 

@@ -114,6 +114,7 @@ def cases(draw: st.DrawFn) -> tuple[Indexer, Shape, list[Value]]:
     return Indexer(tuple(dims), draw(st.sampled_from(Mode))), shape, operands
 
 
+@pytest.mark.slow
 @given(cases())
 def test_reading_is_reading_each_position(case: tuple[Indexer, Shape, list[Value]]) -> None:
     indexer, shape, operands = case

@@ -83,6 +83,7 @@ def mutable_state(path: Path) -> Iterator[str]:
             yield from (f"{name_of(path)}.{t.id}" for t in targets if isinstance(t, ast.Name))
 
 
+@pytest.mark.slow
 def test_mutable_state_is_listed() -> None:
     found = {name for path in MODULES for name in mutable_state(path)}
     listed = {cache.name for cache in state.caches()} | set(state.OTHER_STATE) | VALUES
@@ -95,6 +96,7 @@ def test_what_is_listed_exists() -> None:
         assert hasattr(import_module(module), attribute), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", ["lru_cache", "cache"])
 def test_caches_are_made_by_one_decorator(word: str) -> None:
     owners = {"effax.ir.memo", "effax.ir.state"}

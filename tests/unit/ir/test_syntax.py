@@ -283,6 +283,7 @@ for jaxpr, text in zip(programs, texts, strict=True):
 """
 
 
+@pytest.mark.slow
 def test_pickled_programs_are_the_same_in_another_process(tmp_path: Path) -> None:
     programs = [*PROGRAMS, *[sample.program for sample in SAMPLES]]
     plain = [jaxpr for jaxpr in programs if not references(jaxpr)]

@@ -49,6 +49,7 @@ def test_results_agree_with_jax(name: str) -> None:
     np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.jax
 def test_groups_and_complex_numbers_and_transposes_as_in_jax() -> None:
     jax = pytest.importorskip("jax")

@@ -191,6 +191,7 @@ def test_types_other_than_arrays_are_rejected(text: str) -> None:
         type_of_tensor(text)
 
 
+@pytest.mark.slow
 def test_import_does_not_load_xla() -> None:
     code = "import effax.lowering, sys; print('jaxlib' in sys.modules)"
     root = Path(effax.__file__).parents[1]

@@ -367,6 +367,7 @@ except KeyError as error:
 """
 
 
+@pytest.mark.slow
 def test_an_asynchronous_client_waits_for_effects() -> None:
     run = subprocess.run(
         [sys.executable, "-c", ASYNCHRONOUS],

@@ -87,6 +87,7 @@ def test_equal_inputs_have_equal_text() -> None:
     assert module(first) == module(second)
 
 
+@pytest.mark.slow
 def test_text_does_not_depend_on_the_process() -> None:
     code = (
         "from tests.unit.lowering.test_stablehlo import mixed, module; "

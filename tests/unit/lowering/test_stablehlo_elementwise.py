@@ -28,6 +28,8 @@ from tests.unit.lowering.compiled import (
     scalar,
 )
 
+pytestmark = pytest.mark.slow
+
 ALL = [*DTYPES, "float16", "float64", "int8", "uint32", "int64", "uint64", "complex128"]
 
 

@@ -27,6 +27,8 @@ from effax.lowering import xla
 from effax.lowering.ordering import BarrierDone, BarrierGate, BarrierRead, ordered
 from tests.unit.lowering.compiled import Array, array, close, executable, module, program, samples
 
+pytestmark = pytest.mark.slow
+
 COLUMNS = 1000
 F, INT = array("float32"), array("int32")
 ROW = array("float32", COLUMNS)

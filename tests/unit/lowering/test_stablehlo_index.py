@@ -15,6 +15,8 @@ from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import type_of_value
 from tests.unit.lowering.compiled import Array, agree, i32, program, samples, scalar
 
+pytestmark = pytest.mark.slow
+
 AT, ALL, MOVING = Pick(None), Span(0, 5), Span(None, 2)
 
 

@@ -18,6 +18,8 @@ from effax.lowering.rules.default import DEFAULT, HOST_LIBRARIES
 from effax.lowering.writer import LoweringRules
 from tests.unit.lowering.compiled import Array, applied, module, run, samples
 
+pytestmark = pytest.mark.slow
+
 TOLERANCE = {"float32": 3e-5, "float64": 1e-11, "complex64": 1e-4, "complex128": 1e-11}
 SQUARE: Final[tuple[Primitive, ...]] = (
     linalg.Cholesky(),

@@ -24,6 +24,8 @@ from tests.unit.lowering.compiled import (
     samples,
 )
 
+pytestmark = pytest.mark.slow
+
 REDUCTIONS = (
     prims.ReduceSum,
     prims.ReduceProd,

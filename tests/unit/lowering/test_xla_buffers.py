@@ -112,6 +112,7 @@ def test_aligned_memory_is_shared(shape: tuple[int, ...], copy: bool | None) -> 
     assert (xla.to_numpy(buffer) == 5).all()
 
 
+@pytest.mark.slow
 def test_shared_memory_lives_as_long_as_the_buffer() -> None:
     value = aligned((1000,))
     alive = weakref.ref(value)
@@ -169,6 +170,7 @@ def test_a_deleted_buffer_is_an_error_that_says_so() -> None:
             use(buffer)
 
 
+@pytest.mark.slow
 def test_a_view_outlives_its_buffer() -> None:
     for dtype in (np.dtype(np.float32), np.dtype(ml_dtypes.bfloat16)):
         view = xla.to_numpy(xla.put(np.ones(1000, dtype), copy=True))
@@ -181,6 +183,7 @@ def test_a_view_outlives_its_buffer() -> None:
 # The address of a reference.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, np.bool_], ids=lambda d: d.__name__)
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (3,), (5, 7), (25_000_000,)], ids=str)
 def test_the_address_outlives_donation_with_writes_in_between(
@@ -284,6 +287,7 @@ def test_buffers_travel_through_dlpack(shape: tuple[int, ...], dtype: np.dtype[n
         assert xla.pointer(xla.from_dlpack(Exported(source), copy=True)) != xla.pointer(source)
 
 
+@pytest.mark.slow
 def test_imported_memory_is_kept_alive() -> None:
     array = aligned((1000,))
     alive = weakref.ref(array)

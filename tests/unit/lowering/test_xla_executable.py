@@ -116,6 +116,7 @@ def test_cost_analysis_counts_operations() -> None:
 # Lifetimes.
 
 
+@pytest.mark.slow
 def test_an_executable_keeps_no_argument_alive() -> None:
     call = xla.compile_module(add_one(), 1, [F32])
     x = xla.put(np.float32(2))
@@ -127,6 +128,7 @@ def test_an_executable_keeps_no_argument_alive() -> None:
     assert xla.to_numpy(outs[0]) == 3
 
 
+@pytest.mark.slow
 def test_buffers_do_not_pile_up() -> None:
     type_ = array_type((), np.float32)
     call = xla.compile_module(accumulate(type_), 2, [type_, type_])

@@ -25,6 +25,7 @@ def results_of_jax(family: str) -> dict[str, object]:
     return all_of_jax({name: call_of(case) for name, case in FAMILIES[family].items()})
 
 
+@pytest.mark.slow
 @pytest.mark.jax
 @pytest.mark.parametrize(("family", "name"), NAMES)
 def test_results_agree_with_jax(family: str, name: str) -> None:

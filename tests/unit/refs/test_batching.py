@@ -178,6 +178,7 @@ def choice_of_cells(x: Any) -> Any:
     return ref[...] * ref[0]
 
 
+@pytest.mark.slow
 @EAGER_AND_JITTED
 @pytest.mark.parametrize("f", [two_cells, loop_of_cells, choice_of_cells])
 def test_jacobians_through_internal_references(f: F, wrap: Any) -> None:

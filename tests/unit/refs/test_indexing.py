@@ -94,6 +94,7 @@ def test_reads(name: str, how: str) -> None:
     np.testing.assert_array_equal(r[...], START)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["eager", "jit"])
 @INDEXED
 def test_writes(name: str, how: str) -> None:
@@ -112,6 +113,7 @@ def test_writes(name: str, how: str) -> None:
     np.testing.assert_array_equal(r[...], contents)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["eager", "jit"])
 @INDEXED
 def test_additions(name: str, how: str) -> None:
@@ -125,6 +127,7 @@ def test_additions(name: str, how: str) -> None:
     np.testing.assert_array_equal(r[...], contents)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["eager", "jit"])
 @INDEXED
 def test_gradients(name: str, how: str) -> None:
@@ -166,6 +169,7 @@ TRACED: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRACED)
 def test_traced_positions(name: str) -> None:
     make, r = TRACED[name], jax.new_ref(START)
@@ -205,6 +209,7 @@ def test_known_positions_out_of_bounds_are_errors() -> None:
     np.testing.assert_array_equal(r[...], START)
 
 
+@pytest.mark.slow
 def test_traced_positions_out_of_bounds() -> None:
     """Reads take the nearest element, writes and additions do nothing: as for arrays."""
     r = jax.new_ref(jnp.arange(5.0))

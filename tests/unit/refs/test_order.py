@@ -71,6 +71,7 @@ ONCE: dict[str, tuple[int, Callable[[F], F]]] = {
 }
 
 
+@pytest.mark.slow
 @EAGER_AND_JITTED
 @pytest.mark.parametrize("name", ONCE)
 def test_effects_happen_once(name: str, wrap: Any) -> None:
@@ -130,6 +131,7 @@ TRANSFORMED: dict[str, Callable[[F], F]] = {
 }
 
 
+@pytest.mark.slow
 @EAGER_AND_JITTED
 @pytest.mark.parametrize("how", TRANSFORMED)
 def test_effects_keep_the_order_of_the_program(how: str, wrap: Any) -> None:

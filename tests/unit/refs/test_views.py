@@ -36,6 +36,7 @@ def chains(draw: st.DrawFn) -> list[Any]:
     return chain
 
 
+@pytest.mark.slow
 @given(chains(), st.booleans())
 def test_views_of_views(chain: list[Any], jitted: bool) -> None:
     wrap = jax.jit if jitted else lambda f: f

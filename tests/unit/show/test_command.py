@@ -211,6 +211,7 @@ def test_values_that_a_function_asks_for_are_static(here: Path, capsysbinary: Ca
     assert status == USAGE and "static_argnames" in err
 
 
+@pytest.mark.slow
 def test_it_runs_as_a_module_and_explains_itself(here: Path) -> None:
     command = [sys.executable, "-m", "effax"]
     environment = {"PYTHONPATH": str(Path(__file__).parents[3])}

@@ -25,6 +25,8 @@ from effax.transforms.jvp import jvp
 from effax.transforms.optimize.dce import dce
 from tests.unit.show.pages import chain, elements, jax, titles, training_step
 
+pytestmark = pytest.mark.slow
+
 SCALAR = array_type((), "float32")
 
 

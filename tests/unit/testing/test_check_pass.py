@@ -45,6 +45,8 @@ from effax.transforms.optimize.rewrite import (
     rewriting,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def without_last_write(jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
     """The program without what it does last to a reference that it was given."""

@@ -38,6 +38,8 @@ from effax.testing.generate.random_programs import subject
 from effax.testing.generate.random_source import RandomSource
 from effax.transforms.rules.default import DEFAULT_RULES
 
+pytestmark = pytest.mark.slow
+
 SINE = parse("{ lambda ; a:f64[]. let b:f64[] = sin a in (b,) }")
 
 

@@ -37,6 +37,8 @@ from effax.testing.report.source_text import Written
 from effax.transforms.optimize.rewrite import App, Hole, Number, RewriteRule, rewriting
 from effax.transforms.rules.default import DEFAULT_RULES
 
+pytestmark = pytest.mark.slow
+
 MINE: Final = Path(__file__).with_name("faulty.py.txt").read_text("utf-8")
 """A user's module, with a fault in everything while ``FAULTY`` is true."""
 

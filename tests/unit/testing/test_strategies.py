@@ -31,6 +31,8 @@ from effax.testing.strategies import (
     types,
 )
 
+pytestmark = pytest.mark.slow
+
 SEARCH = settings(
     max_examples=3000,
     derandomize=True,

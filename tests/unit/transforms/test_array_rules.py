@@ -68,6 +68,7 @@ def moved(args: Sequence[Value], tangents: dict[int, Value], step: float) -> lis
     return [a + step * tangents[i] if i in tangents else a for i, a in enumerate(args)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", DIFFERENTIABLE, ids=str)
 def test_jvp_agrees_with_finite_differences(case: Case) -> None:
     """df(x; dx) = (f(x + h·dx) - f(x - h·dx)) / 2h + O(h²), for every subset of operands."""
@@ -253,6 +254,7 @@ def batched_program(
     return b.finish(outs), flags
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ALL, ids=str)
 def test_batching_equals_stacking(case: Case) -> None:
     """vmap(f)(xs)[i] = f(xs[i]), for every subset of batched operands."""
@@ -455,6 +457,7 @@ def test_a_missing_rule_is_a_named_reason() -> None:
     assert "no rules for sin" in str(outcome.failure())
 
 
+@pytest.mark.slow
 @pytest.mark.jax
 def test_derivatives_at_kinks_match_jax() -> None:
     """Derivatives differ on purpose only where those of JAX are nan or undefined."""
@@ -473,6 +476,7 @@ def test_derivatives_at_kinks_match_jax() -> None:
             assert np.isnan(theirs) or theirs == wanted, (prim, args)
 
 
+@pytest.mark.slow
 @pytest.mark.jax
 @pytest.mark.parametrize("name", ["cummax", "cummin", "cumprod"])
 @pytest.mark.parametrize("reverse", [False, True])

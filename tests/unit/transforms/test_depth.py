@@ -36,6 +36,8 @@ from effax.transforms.vmap.engine import vmap
 from tests.unit.building import program
 from tests.unit.transforms.nests import CALLS, LEAF, F, equations, interfaces, nest
 
+pytestmark = pytest.mark.slow
+
 LEVELS = 1000
 KINDS = sorted(CALLS)
 

@@ -58,6 +58,7 @@ def test_programs_are_read_back(make: Callable[[], Jaxpr], effects: bool) -> Non
     assert checked(parse(pretty(jaxpr, effects=effects))) == jaxpr
 
 
+@pytest.mark.slow
 def test_variables_that_are_called_like_words_of_the_notation() -> None:
     """With thousands of variables, some are called in, let, nan, inf and bool."""
     jaxpr = chain(28_000)
@@ -221,6 +222,7 @@ def test_literal_operands_of_indices() -> None:
     assert parse(str(jaxpr)) == jaxpr
 
 
+@pytest.mark.slow
 @given(st.text(max_size=8))
 def test_labels_are_read_back(label: str) -> None:
     inner = chain(1)

@@ -33,6 +33,8 @@ from effax.transforms.framework.rules import BatchOut
 from effax.transforms.rules.common.pointwise import mul, unary_jvp
 from effax.transforms.rules.default import DEFAULT_RULES
 
+pytestmark = pytest.mark.slow
+
 
 def reported(check: Callable[[], object]) -> LawBroken:
     """Return the error that a check must raise."""

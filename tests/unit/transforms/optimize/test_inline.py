@@ -113,6 +113,7 @@ def test_equations_keep_where_they_came_from() -> None:
     assert [eqn.source for eqn in made.eqns] == [where]
 
 
+@pytest.mark.slow
 def test_calls_may_nest_deeper_than_pythons_stack() -> None:
     jaxpr = program([p.F], lambda b, x: [p.sin(b, x)])
     for _ in range(5000):

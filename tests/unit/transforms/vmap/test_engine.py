@@ -652,6 +652,7 @@ def test_batched_scans_and_calls_keep_their_structure() -> None:
     assert count(mapped(p.jits(), [0, None]), Jit) == count(p.jits(), Jit)
 
 
+@pytest.mark.slow
 def test_work_is_linear_in_the_number_of_equations() -> None:
     def work(n: int) -> int:
         jaxpr = p.elementwise_chain(n)
