@@ -35,6 +35,7 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Final, Generic, NamedTuple, TypeVar, cast
 
 from effax.effects import Accum, Write
+from effax.ir.analysis.passing import Passed, passed_results
 from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive, Region
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
@@ -215,7 +216,8 @@ def close_regions(
     part is what the inputs of the subjaxprs have in every iteration. A loop of no iterations
     returns its operands, so a carry's result has at least the carry's fact. Where the analysis
     follows control, the facts of the selector and of predicates join everything that these decide:
-    all results, all carries, and all references that a region changes.
+    all results and carries that the regions do not only pass through, and all references that one
+    changes.
 
     Args:
         analysis: the lattice and the transfer function.
@@ -235,7 +237,8 @@ def close_regions(
             if analysis.control and region.is_predicate:
                 decided = analysis.join(decided, predicate)
         if decided:
-            _decide(analysis, regions, operands, results, fixed, decided)
+            passed = passed_results(prim)
+            _decide(analysis, regions, passed, operands, results, fixed, decided)
         return tuple(operands), tuple(results)
 
     return fixpoint(step, (ins, (bottom,) * _n_results(regions)))
@@ -267,15 +270,18 @@ def _enter(
 def _decide(
     analysis: Analysis[L],
     regions: Sequence[Region],
+    passed: Sequence[Passed],
     ins: list[L],
     outs: list[L],
     fixed: Positions,
     decided: L,
 ) -> None:
-    """Join the fact of a predicate to all values that it decides."""
+    """Join the fact of a predicate to all values that it decides: those that are not ``passed``."""
     join = analysis.join
     for region in regions:
         for result, carry in zip(region.results, region.carry_to, strict=True):
+            if result is not None and result < len(passed) and passed[result] is not None:
+                continue
             if result is not None:
                 outs[result] = join(outs[result], decided)
             if carry is not None:

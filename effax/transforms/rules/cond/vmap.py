@@ -4,15 +4,18 @@ With an unbatched index it stays a ``cond``. With a batched index all branches r
 the batch elements that take it, and results are selected::
 
     cond(p, f, g)(x)    =    select(p, g(x), f(x))
+
+A result that all branches only pass through is that operand, batched only if the operand is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from effax.ir.analysis.passing import passed_results
 from effax.ir.build import lit
 from effax.ir.prims import And, Clamp, Cond, Eq, Not, SelectN
-from effax.ir.syntax import Atom, Jaxpr
+from effax.ir.syntax import Atom, Jaxpr, Lit
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import BatchBuilder, BatchOut
 from effax.transforms.rules.common.arrays import mask_like
@@ -26,7 +29,7 @@ def cond_batch(
 ) -> BatchOut:
     closed, given = closed_batch(b, prim, batched, size)
     if batched[0]:
-        return _select_branches(b, prim, ins, closed, size)
+        return _select_branches(b, prim, ins, closed, size, given)
     branches = [_branch(b, branch, closed[1:], size, None, given) for branch in prim.branches]
     outs = b.emit(Cond(tuple(branches)), [ins[0], *b.mask_operands(), *ins[1:]])
     return BatchOut(outs, given)
@@ -40,22 +43,27 @@ def _branch(
 
 
 def _select_branches(
-    b: BatchBuilder, prim: Cond, ins: Sequence[Atom], batched: Mask, size: int
+    b: BatchBuilder, prim: Cond, ins: Sequence[Atom], batched: Mask, size: int, given: Mask
 ) -> BatchOut:
     check_uniform(b, prim, "a branch under a batched predicate")
     n = len(prim.branches)
     index, operands = ins[0], ins[1:]
     if index.type.dtype.kind != "b":
         index = b(Clamp(), lit(0, index.type), index, lit(n - 1, index.type))
-    every = (True,) * len(prim.branches[0].outs)
+    passed = passed_results(prim)
+    selected = tuple([source is None for source in passed])
     results: list[list[Atom]] = []
     for i, branch in enumerate(prim.branches):
         masked = runs_under_mask(branch, b.rules)
-        made = _branch(b, branch, batched[1:], size, masked, every)
+        made = _branch(b, branch, batched[1:], size, masked, selected)
         mask = [_taken(b, index, i)] if masked else []
         results.append(b.inline_jaxpr(made, [*mask, *operands]))
-    outs = [_selected(b, index, cases) for cases in zip(*results, strict=True)]
-    return BatchOut(outs, every)
+    outs: list[Atom] = []
+    for source, *cases in zip(passed, *results, strict=True):
+        constant = source if isinstance(source, Lit) else None
+        same = ins[source] if isinstance(source, int) else constant
+        outs.append(_selected(b, index, cases) if same is None else same)
+    return BatchOut(outs, given)
 
 
 def _taken(b: BatchBuilder, index: Atom, branch: int) -> Atom:

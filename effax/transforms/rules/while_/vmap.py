@@ -9,7 +9,8 @@ carries and has no further effects::
         x = select(running, x, body(x))
         running = running and cond(x)
 
-Under a mask with no active element a loop ends, even if its condition is true.
+A carry that the body returns as it is stays unbatched. Under a mask with no active element a loop
+ends, even if its condition is true.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def while_batch(
     cond = batched_subjaxpr(b, prim.cond, closed, size, (False,))
     body = batched_subjaxpr(b, prim.body, closed, size, given)
     if cond.out_batched[0]:
-        return _own_conditions(b, prim, args, closed, size)
+        return _own_conditions(b, prim, args, closed, size, given)
     test = cond.jaxpr if b.mask is None else _while_any(cond.jaxpr)
     made = While(test, body.jaxpr, prim.n_consts + len(b.mask_operands()))
     return BatchOut(b.emit(made, [*b.mask_operands(), *args]), given)
@@ -55,21 +56,20 @@ def _while_any(cond: Jaxpr) -> Jaxpr:
 
 
 def _own_conditions(
-    b: BatchBuilder, prim: While, args: Sequence[Atom], closed: Mask, size: int
+    b: BatchBuilder, prim: While, args: Sequence[Atom], closed: Mask, size: int, given: Mask
 ) -> BatchOut:
     """Batch a loop with a batched condition as a loop over ``(consts, running, carry)``."""
     check_uniform(b, prim, "a loop with a batched condition")
     n = prim.n_consts
-    every = (True,) * (len(args) - n)
     cond = batched_subjaxpr(b, prim.cond, closed, size, (True,), masked=True).jaxpr
-    body = batched_subjaxpr(b, prim.body, closed, size, every, masked=True).jaxpr
+    body = batched_subjaxpr(b, prim.body, closed, size, given, masked=True).jaxpr
     mask = b.mask or b(BroadcastInDim((size,), ()), Lit(True, array_type((), BOOL)))
     (start,) = b.inline_jaxpr(cond, [mask, *args])
     start = b(And(), mask, start)
     types = [*[x.type for x in args[:n]], start.type, *[x.type for x in args[n:]]]
-    made = While(_any_runs(types, n), _step(types, n, cond, body), n)
+    made = While(_any_runs(types, n), _step(types, n, cond, body, given), n)
     outs = b.emit(made, [*args[:n], start, *args[n:]])
-    return BatchOut(outs[1:], every)
+    return BatchOut(outs[1:], given)
 
 
 def _any_runs(types: Sequence[Type], n_consts: int) -> Jaxpr:
@@ -77,8 +77,11 @@ def _any_runs(types: Sequence[Type], n_consts: int) -> Jaxpr:
     return b.finish([b(ReduceOr((0,)), b.binders[n_consts])])
 
 
-def _step(types: Sequence[Type], n_consts: int, cond: Jaxpr, body: Jaxpr) -> Jaxpr:
-    """Return one iteration of the running batch elements; the others keep their carries."""
+def _step(types: Sequence[Type], n_consts: int, cond: Jaxpr, body: Jaxpr, batched: Mask) -> Jaxpr:
+    """Return one iteration of the running batch elements; the others keep their carries.
+
+    An unbatched carry is one that the body returns as it is.
+    """
     b = Builder(types)
     consts, running, carry = (
         b.binders[:n_consts],
@@ -86,6 +89,9 @@ def _step(types: Sequence[Type], n_consts: int, cond: Jaxpr, body: Jaxpr) -> Jax
         b.binders[n_consts + 1 :],
     )
     new = b.inline_jaxpr(body, [running, *consts, *carry])
-    kept = [where(b, mask_like(b, running, x), x, old) for x, old in zip(new, carry, strict=True)]
+    kept = [
+        where(b, mask_like(b, running, x), x, old) if has else old
+        for x, old, has in zip(new, carry, batched, strict=True)
+    ]
     (again,) = b.inline_jaxpr(cond, [running, *consts, *kept])
     return b.finish([b(And(), running, again), *kept])
