@@ -55,6 +55,10 @@ def plain_axes(axis: Axis, ndim: int, what: str) -> tuple[int, ...]:
     return axes
 
 
+ShapeLike = int | Sequence[int]
+"""A shape as users write it: a size, or sizes."""
+
+
 def plain_shape(shape: object, what: str) -> Shape:
     """Return sizes as a tuple of ints. Raises IllTyped or BadArgument for an invalid shape."""
     if isinstance(shape, Sequence | np.ndarray) and not isinstance(shape, str):

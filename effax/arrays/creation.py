@@ -9,7 +9,7 @@ import numpy as np
 from effax.arrays import promotion as pr
 from effax.arrays import shapes as sh
 from effax.arrays.array import Array, ArrayLike, DTypeLike
-from effax.arrays.axes import plain_shape
+from effax.arrays.axes import ShapeLike, plain_shape
 from effax.arrays.binding import bind1
 from effax.arrays.config import config
 from effax.arrays.conversion import as_value, from_numpy, is_python_scalar, not_an_array
@@ -33,8 +33,6 @@ __all__ = [
     "array", "asarray", "copy", "empty", "empty_like", "full", "full_like", "ones", "ones_like",
     "zeros", "zeros_like",
 ]  # fmt: skip
-
-ShapeLike = int | Sequence[int]
 
 
 def array(

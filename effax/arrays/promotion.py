@@ -16,6 +16,7 @@ from effax.arrays.traced_array import TracedArray
 from effax.ir.build import lit
 from effax.ir.dtypes import (
     FAMILY_RANKS,
+    FLOAT0,
     DType,
     family,
     int_bounds,
@@ -308,6 +309,8 @@ def astype(x: ArrayLike, dtype: DTypeLike) -> Array:
     """
     target = allowed(dtype)
     value = as_value(x, "the operand of astype")
+    if target == FLOAT0 != value.dtype:
+        return bind1(BroadcastInDim(value.shape, ()), lit(0.0, array_type((), FLOAT0)))
     if is_complex(value.dtype) and not is_complex(target) and family(target) != "bool":
         value = bind1(Real(), value)
     return converted(value, target, False)

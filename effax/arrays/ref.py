@@ -101,13 +101,13 @@ class Ref(NotAnArray):
         """Add ``value`` to ``self[index]`` in place; repeated positions accumulate."""
         ops.addupdate_ref(self, index, value)
 
-    def get(self) -> Array:
-        """Return the contents."""
-        return ops.get_ref(self, ...)
+    def get(self, index: object = ...) -> Array:
+        """Return ``self[index]``, by default the contents."""
+        return ops.get_ref(self, index)
 
-    def set(self, value: object) -> None:
-        """Replace the contents."""
-        ops.write_ref(self, ..., value)
+    def set(self, value: object, index: object = ...) -> None:
+        """Replace ``self[index]``, by default the contents."""
+        ops.write_ref(self, index, value)
 
     def swap(self, value: object, index: object = ...) -> Array:
         """Replace ``self[index]``; return the old elements."""

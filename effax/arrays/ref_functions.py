@@ -5,18 +5,22 @@
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Sequence
+from typing import Protocol, cast
+
+import numpy as np
 
 from effax import tree
 from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.assignment import cast_for_update
+from effax.arrays.axes import ShapeLike, plain_shape
 from effax.arrays.binding import bind, bind1
 from effax.arrays.conversion import as_value
 from effax.arrays.indexing import select, traced_mask
 from effax.arrays.operators import ops
 from effax.arrays.ref import EagerRef, Ref, TracedRef
 from effax.effects import Rule
-from effax.ir.dtypes import family
+from effax.ir.dtypes import DType, family
 from effax.ir.errors import IllTyped, RefError
 from effax.ir.indexing import Mode
 from effax.ir.prims import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
@@ -46,10 +50,38 @@ def new_ref(init: object) -> Ref:
     return cast(Ref, bind(NewRef(), value)[0])
 
 
-def empty_ref(shape: Shape, dtype: DTypeLike | None = None) -> Ref:
-    """Return a new reference, whose contents are undefined before they are written."""
-    inner = array_type(shape, ops.default_dtype(dtype))
-    return cast(Ref, bind(EmptyRef(inner))[0])
+class HasType(Protocol):
+    """An array, a ``ShapeDtypeStruct`` or another value with a shape and a dtype."""
+
+    @property
+    def shape(self) -> Shape:
+        """The sizes of the axes."""
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the elements."""
+
+
+def empty_ref(shape: ShapeLike | HasType, dtype: DTypeLike | None = None) -> Ref:
+    """Return a new reference, whose contents are undefined before they are written.
+
+    Args:
+        shape: size or sizes, or a value that has a shape and a dtype, whose elements are not read.
+        dtype: dtype of the elements; by default that of ``shape``, else float32.
+
+    Raises:
+        RefError: ``shape`` is itself a reference.
+
+    >>> jax.empty_ref(jax.ShapeDtypeStruct((2,), "int32")).aval
+    Ref{i32[2]}
+    """
+    if isinstance(shape, Ref):
+        raise _nested_error(shape)
+    if not isinstance(shape, int | np.integer | Sequence):
+        dtype = shape.dtype if dtype is None else dtype
+        shape = shape.shape
+    sizes = plain_shape(shape, "empty_ref")
+    return cast(Ref, bind(EmptyRef(array_type(sizes, ops.default_dtype(dtype))))[0])
 
 
 def freeze(ref: Ref) -> Array:

@@ -78,13 +78,13 @@ class RefView(NotAnArray):
     def __setitem__(self, index: object, value: object) -> None:
         _write(self.ref, (*self._chain, index), value)
 
-    def get(self) -> Array:
-        """Return the contents."""
-        return self[...]
+    def get(self, index: object = ...) -> Array:
+        """Return ``self[index]``, by default the contents."""
+        return self[index]
 
-    def set(self, value: object) -> None:
-        """Replace the contents."""
-        self[...] = value
+    def set(self, value: object, index: object = ...) -> None:
+        """Replace ``self[index]``, by default the contents."""
+        self[index] = value
 
     def swap(self, value: object, index: object = ...) -> Array:
         """Replace ``self[index]``; return the old elements."""

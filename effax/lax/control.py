@@ -209,8 +209,8 @@ def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
     Args:
         f: function of an element.
         xs: tree of arrays and references of one leading size.
-        batch_size: number of elements to which ``f`` is applied at a time, by ``vmap``; arrays
-            only.
+        batch_size: number of elements to which ``f`` is applied at a time, by ``vmap``; 0 for
+            all; arrays only.
 
     Returns:
         Tree of stacked results.
@@ -218,7 +218,7 @@ def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
     Raises:
         IllTyped: leading sizes differ.
         RefError: a reference is mapped over in batches.
-        BadArgument: ``xs`` has no leaves, or ``batch_size`` is not positive.
+        BadArgument: ``xs`` has no leaves, or ``batch_size`` is negative.
 
     >>> lax.map(lambda x: x * 2, jnp.array([1, 2]))
     Array([2, 4], dtype=int32)
@@ -232,8 +232,8 @@ def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
 
 
 def _in_batches(f: Callable[[X], Y], xs: Leaves, size: int) -> Y:
-    if size < 1:
-        raise BadArgument("map: batch_size is not positive", expected="at least 1", found=str(size))
+    if size < 0:
+        raise BadArgument("map: batch_size is negative", "at least 0; 0 for all", str(size))
     for x, name in zip(xs.leaves, xs.names, strict=True):
         if isinstance(x, Ref):
             raise RefError(
@@ -243,7 +243,6 @@ def _in_batches(f: Callable[[X], Y], xs: Leaves, size: int) -> Y:
                 remedy="leave out `batch_size`, or close over the reference",
             )
     n = _length(xs, None, "map")
-    whole, rest = divmod(n, size)
     arrays = [cast(Array, x) for x in xs.leaves]
     batched = vmap(f)
 
@@ -251,6 +250,9 @@ def _in_batches(f: Callable[[X], Y], xs: Leaves, size: int) -> Y:
         made: X = tree.unflatten(xs.treedef, pieces)
         return made
 
+    if size == 0:
+        return batched(part(arrays))
+    whole, rest = divmod(n, size)
     parts: list[Y] = []
     if whole or not rest:
         head = [

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol, SupportsIndex, cast
 
 import numpy as np
 import opt_einsum
 from opt_einsum.parser import parse_einsum_input
 
 from effax.arrays import promotion as pr
-from effax.arrays.array import Array, ArrayLike, DTypeLike
+from effax.arrays.array import Array, DTypeLike
 from effax.arrays.axes import no_out
 from effax.arrays.conversion import as_value
 from effax.arrays.shapes import diagonal, transpose
@@ -34,6 +35,61 @@ class _PathInfo(Protocol):
 _contract_path = cast("Callable[..., tuple[list[object], _PathInfo]]", opt_einsum.contract_path)
 
 
+Optimize = str | bool | None | Sequence[object] | Callable[..., object]
+"""A strategy for the order of contractions: a name, a path, or an optimizer of opt_einsum."""
+
+_Path = tuple[tuple[int, ...], ...]
+
+
+class _Plan(NamedTuple):
+    """A strategy, hashable.
+
+    Attributes:
+        how: the name of a strategy, an optimizer, a path, or None for the order as given.
+        most: the number of elements of the largest intermediate result, if it is limited.
+    """
+
+    how: str | Callable[..., object] | _Path | None
+    most: int | None = None
+
+
+def _plan(optimize: Optimize) -> _Plan:
+    """Return the strategy of an argument ``optimize``: of NumPy, JAX or opt_einsum."""
+    if isinstance(optimize, str) or callable(optimize):
+        return _Plan(optimize)
+    if optimize is None or isinstance(optimize, bool | np.bool_):
+        return _Plan("auto" if optimize is None or optimize else None)
+    try:
+        first, *rest = optimize
+        if isinstance(first, str) and first != "einsum_path":
+            (most,) = rest
+            return _Plan(first, operator.index(cast("SupportsIndex", most)))
+        steps = rest if isinstance(first, str) else optimize
+        positions = cast("Iterable[Iterable[SupportsIndex]]", steps)
+        return _Plan(tuple([tuple(map(operator.index, step)) for step in positions]))
+    except (TypeError, ValueError):
+        raise _no_path(optimize) from None
+
+
+def _no_path(optimize: object) -> BadArgument:
+    return BadArgument(
+        "`optimize` of einsum is not an order of contractions",
+        expected="a name, a bool, (name, size) or a list of positions that contracts all operands",
+        found=repr(optimize),
+    )
+
+
+def _check_path(path: _Path, n: int) -> None:
+    """Raise BadArgument unless the path contracts ``n`` operands to one."""
+    left = n
+    for step in path:
+        if not step or len(set(step)) != len(step) or not all(0 <= i < left for i in step):
+            raise _no_path(path)
+        left -= len(step) - 1
+    if left != 1:
+        raise _no_path(path)
+
+
 class _Step(NamedTuple):
     """Contract the operands at these positions; the result joins the end of the list."""
 
@@ -47,7 +103,7 @@ def einsum(
     /,
     *operands: object,
     out: None = None,
-    optimize: str | bool = "auto",
+    optimize: Optimize = "auto",
     precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
@@ -58,8 +114,9 @@ def einsum(
             first operand, where operands and lists of axis numbers alternate.
         operands: arrays, in the order of the subscripts.
         out: unsupported.
-        optimize: strategy for the order of contractions, as of opt_einsum; False keeps the given
-            order.
+        optimize: strategy for the order of contractions: a name of opt_einsum's, one with the size
+            of the largest intermediate result, or a path, such as that of :func:`einsum_path`;
+            False keeps the given order.
         precision: precision of the products: None, "high", "highest" or a ``lax.Precision``.
         preferred_element_type: dtype in which products accumulate, and of the result.
 
@@ -67,7 +124,7 @@ def einsum(
         Array whose axes are those after ``->``.
 
     Raises:
-        BadArgument: the subscripts do not fit the operands.
+        BadArgument: the subscripts do not fit the operands, or the path does not.
         IllTyped: axes of one letter differ in size.
 
     >>> jnp.einsum("ij,j->i", jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
@@ -77,7 +134,7 @@ def einsum(
     text, arrays = _named(subscripts, operands)
     dtype, weak = pr.common_dtype(arrays, "einsum")
     values = [x if x.dtype == dtype else pr.converted(x, dtype, weak) for x in arrays]
-    for step in _path(text, tuple(x.shape for x in values), optimize):
+    for step in _path(text, tuple(x.shape for x in values), _plan(optimize)):
         taken = [values[i] for i in step.positions]
         values = [x for i, x in enumerate(values) if i not in step.positions]
         names = [*step.inputs]
@@ -122,18 +179,8 @@ def _parsed(operands: Sequence[object], shapes: bool) -> tuple[str, str, Sequenc
 
 
 @cached(maxsize=512)
-def _path(text: str, shapes: tuple[Shape, ...], optimize: str | bool) -> tuple[_Step, ...]:
-    how = "auto" if optimize is True else optimize
-    if len(shapes) > 2 and how is False:
-        path: object = [(0, 1)] + [(0, len(shapes) - 2 - i) for i in range(len(shapes) - 2)]
-    else:
-        path = how or "auto"
-    try:
-        _, info = _contract_path(text, *shapes, shapes=True, optimize=path)
-    except ValueError as error:
-        raise BadArgument(
-            "the subscripts of einsum do not fit the operands", found=str(error)
-        ) from None
+def _path(text: str, shapes: tuple[Shape, ...], plan: _Plan) -> tuple[_Step, ...]:
+    _, info = _contraction(text, shapes, plan)
     steps = []
     for positions, _, formula, *_ in info.contraction_list:
         inputs, output = str(formula).split("->")
@@ -141,6 +188,23 @@ def _path(text: str, shapes: tuple[Shape, ...], optimize: str | bool) -> tuple[_
             _Step(tuple(cast("Iterable[int]", positions)), tuple(inputs.split(",")), output)
         )
     return tuple(steps)
+
+
+def _contraction(text: str, shapes: Sequence[Shape], plan: _Plan) -> tuple[list[object], _PathInfo]:
+    n = len(shapes)
+    how: object = plan.how
+    if how is None:
+        how = [(0, 1), *((0, n - 2 - i) for i in range(n - 2))] if n > 1 else [(0,)]
+    elif isinstance(how, tuple):
+        _check_path(how, n)
+    try:
+        return _contract_path(text, *shapes, shapes=True, optimize=how, memory_limit=plan.most)
+    except KeyError:
+        raise _no_path(how) from None
+    except ValueError as error:
+        raise BadArgument(
+            "the subscripts of einsum do not fit the operands", found=str(error)
+        ) from None
 
 
 def _sizes(names: Iterable[str], arrays: Iterable[Array]) -> dict[str, int]:
@@ -212,22 +276,24 @@ def _in_order(x: Array, name: str, output: str) -> Array:
 
 
 def einsum_path(
-    subscripts: str, *operands: ArrayLike, optimize: str | bool = "greedy"
+    subscripts: object, /, *operands: object, optimize: Optimize = "greedy"
 ) -> tuple[list[object], str]:
     """Return the order of contractions of :func:`einsum`, and a description of it.
 
     Args:
         subscripts: as in :func:`einsum`.
         operands: arrays, in the order of the subscripts.
-        optimize: strategy, as of opt_einsum.
+        optimize: strategy, as in :func:`einsum`.
 
     Returns:
         Pair of the path, a list that starts with "einsum_path", and text.
 
+    Raises:
+        BadArgument: as :func:`einsum`.
+
     >>> jnp.einsum_path("ij,jk", jnp.ones((2, 3)), jnp.ones((3, 2)))[0]
     ['einsum_path', (0, 1)]
     """
-    shapes = [np.shape(x) if not isinstance(x, Array) else x.shape for x in operands]
-    how = "auto" if optimize is True else optimize
-    path, info = _contract_path(subscripts, *shapes, shapes=True, optimize=how)
+    text, arrays = _named(subscripts, operands)
+    path, info = _contraction(text, [x.shape for x in arrays], _plan(optimize))
     return ["einsum_path", *path], str(info)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from effax.arrays.array import Array
+from effax.arrays.array import Array, Axis
+from effax.arrays.axes import plain_axes
 from effax.arrays.creation import asarray
 from effax.numpy.dtypes import complexfloating, issubdtype, result_type
 
@@ -30,21 +33,24 @@ def shape(a: object) -> tuple[int, ...]:
     return tuple(asarray(a).shape if found is None else found)
 
 
-def size(a: object, axis: int | None = None) -> int:
-    """Return the number of elements of ``a``, or its size along an axis.
+def size(a: object, axis: Axis = None) -> int:
+    """Return the number of elements of ``a`` along all axes, or along some.
 
     Args:
         a: array or scalar.
-        axis: axis; None for the number of elements.
+        axis: axis or axes to count along; None for all.
 
     Returns:
         Python int.
+
+    Raises:
+        BadArgument: an axis is out of range or repeats.
 
     >>> jnp.size(jnp.ones((2, 3)))
     6
     """
     sizes = shape(a)
-    return int(np.prod(sizes, dtype=int)) if axis is None else sizes[axis]
+    return math.prod(sizes[i] for i in plain_axes(axis, len(sizes), "size"))
 
 
 def iscomplexobj(x: object) -> bool:

@@ -32,29 +32,35 @@ def ravel_pytree(pytree: T) -> tuple[Array, Callable[[Array], T]]:
 
     Returns:
         The vector, leaves in order, each in row-major order; and its inverse, which restores
-        shapes and dtypes.
+        shapes and dtypes. Where all leaves have one dtype, the inverse takes vectors of any dtype,
+        and returns leaves of that.
 
     Raises:
-        IllTyped: a leaf is not an array; or the inverse is called with another type of vector.
+        IllTyped: a leaf is not an array; or the inverse is called with a vector of another size,
+            or of another dtype than that to which the dtypes of the leaves promoted.
     """
     leaves, treedef = tree.flatten(pytree)
     arrays = [as_value(leaf, "a leaf of ravel_pytree") for leaf in leaves]
     types = [(x.shape, x.dtype) for x in arrays]
     flat = jnp.concatenate([x.ravel() for x in arrays]) if arrays else jnp.zeros(0)
-    size = flat.shape[0]
+    size, mixed = flat.shape[0], any(dtype != flat.dtype for _, dtype in types)
 
     def unravel(vector: Array) -> T:
         given = as_value(vector, "the argument of unravel")
-        if given.shape != (size,) or given.dtype != flat.dtype:
+        if given.shape != (size,) or (mixed and given.dtype != flat.dtype):
             raise IllTyped(
                 "unravel takes a vector of the type that ravel_pytree returned",
                 expected=f"{flat.dtype}[{size}]",
                 found=f"{given.dtype}{list(given.shape)}",
+                remedy=f"convert the vector first: `vector.astype('{flat.dtype}')`"
+                if given.shape == (size,)
+                else None,
             )
         parts, start = [], 0
         for shape, dtype in types:
             end = start + prod(shape)
-            parts.append(_cast(given[start:end].reshape(shape), dtype))
+            part = given[start:end].reshape(shape)
+            parts.append(_cast(part, dtype) if mixed else part)
             start = end
         return cast(T, tree.unflatten(treedef, parts))
 

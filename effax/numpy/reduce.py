@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import builtins
 import math
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from effax.arrays.shared_docs import shared_docs
 from effax.ir import prims
 from effax.ir.dtypes import DType, family
 from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.primitive import Primitive
 from effax.ir.prims import reduce as r
 from effax.numpy import ufuncs as uf
 
@@ -29,6 +31,8 @@ __all__ = [
     "max", "min", "prod", "ptp", "sum",
 ]  # fmt: skip
 
+
+A = TypeVar("A")
 
 REDUCTION: Final = {
     "a": "array or scalar.",
@@ -106,7 +110,7 @@ def sum(
     x = _to_accumulate(a, dtype, promote_integers, "sum")
     x = _where_else(x, where, 0, "sum")
     axes = plain_axes(axis, x.ndim, "sum")
-    total = _kept_dims(bind1(prims.ReduceSum(axes), x), axes, keepdims)
+    total = _kept_dims(_combined(prims.ReduceSum, prims.ReduceOr, x, axes), axes, keepdims)
     return total if initial is None else uf.add(total, asarray(initial, total.dtype))
 
 
@@ -137,8 +141,15 @@ def prod(
     x = _to_accumulate(a, dtype, promote_integers, "prod")
     x = _where_else(x, where, 1, "prod")
     axes = plain_axes(axis, x.ndim, "prod")
-    total = _kept_dims(bind1(prims.ReduceProd(axes), x), axes, keepdims)
+    total = _kept_dims(_combined(prims.ReduceProd, prims.ReduceAnd, x, axes), axes, keepdims)
     return total if initial is None else uf.multiply(total, asarray(initial, total.dtype))
+
+
+def _combined(
+    prim: Callable[[A], Primitive], of_booleans: Callable[[A], Primitive], x: Array, axes: A
+) -> Array:
+    """Apply a primitive of numbers, or its counterpart of booleans where the dtype is bool."""
+    return bind1((of_booleans if family(x.dtype) == "bool" else prim)(axes), x)
 
 
 def _to_accumulate(a: ArrayLike, dtype: DTypeLike | None, promote: bool, what: str) -> Array:
@@ -349,7 +360,7 @@ def cumsum(
     """
     no_out(out, "cumsum")
     x, place = _running(a, axis, dtype, "cumsum")
-    return bind1(prims.CumSum(place), x)
+    return _combined(prims.CumSum, prims.CumMax, x, place)
 
 
 @shared_docs(CUMULATIVE, "Array of the shape of ``a``, or 1-D where ``axis`` is None.")
@@ -363,7 +374,7 @@ def cumprod(
     """
     no_out(out, "cumprod")
     x, place = _running(a, axis, dtype, "cumprod")
-    return bind1(prims.CumProd(place), x)
+    return _combined(prims.CumProd, prims.CumMin, x, place)
 
 
 def _running(

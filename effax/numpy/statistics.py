@@ -45,7 +45,7 @@ def mean(
     x = as_value(a, "the argument of mean")
     target = pr.inexact(x.dtype, False)[0] if dtype is None else default_dtype(dtype)
     work = _wide(target) if is_inexact_dtype(target) else default_dtype(float)
-    x = pr.converted(x, work, False)
+    x = pr.converted(uf.astype(x, work), work, False)
     total = sum(x, axis, keepdims=keepdims, where=where)
     return uf.astype(uf.true_divide(total, _count(x, axis, keepdims, where)), target)
 

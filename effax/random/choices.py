@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
 
 from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike
-from effax.arrays.axes import plain_axis, plain_shape, static_int
+from effax.arrays.axes import ShapeLike, plain_axis, plain_shape, static_int
 from effax.arrays.binding import bind
 from effax.arrays.conversion import as_value
 from effax.arrays.creation import zeros
@@ -29,8 +28,6 @@ from effax.random.keys import checked, two
 from effax.random.threefry import random_bits
 
 __all__ = ["categorical", "choice", "permutation"]
-
-ShapeLike = int | Sequence[int]
 
 
 def permutation(

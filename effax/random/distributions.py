@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Final, cast
 
 import numpy as np
 
 from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike, DTypeLike
-from effax.arrays.axes import plain_shape
+from effax.arrays.axes import ShapeLike, plain_shape
 from effax.arrays.config import allowed
 from effax.arrays.conversion import as_value
 from effax.arrays.creation import asarray
@@ -32,8 +31,6 @@ __all__ = [
     "bernoulli", "bits", "cauchy", "exponential", "gumbel", "laplace", "logistic", "lognormal",
     "normal", "rademacher", "randint", "truncated_normal", "uniform",
 ]  # fmt: skip
-
-ShapeLike = int | Sequence[int]
 
 
 _SAMPLE: Final = {

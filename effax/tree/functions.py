@@ -122,9 +122,30 @@ def all(tree: object) -> bool:
     return not [leaf for leaf in leaves(tree) if not leaf]
 
 
-def transpose(outer: PyTreeDef, inner: PyTreeDef, tree: object) -> PyTree:
-    """Exchange the two layers of structure of a tree."""
-    return optree.tree_transpose(outer, inner, cast("PyTree", tree))
+def transpose(outer: PyTreeDef, inner: PyTreeDef | None, tree: object) -> PyTree:
+    """Exchange the two layers of structure of a tree.
+
+    ``inner`` None is the structure of the first subtree at a leaf of ``outer``.
+
+    Raises:
+        BadArgument: the tree does not have structure ``inner`` at each leaf of ``outer``, or
+            ``outer`` has no leaves and ``inner`` is None.
+
+    >>> jax.tree.transpose(jax.tree.structure([0, 0]), None, [(1, 2), (3, 4)])
+    ([1, 3], [2, 4])
+    """
+    try:
+        subtrees = outer.flatten_up_to(cast("PyTree", tree))
+        if inner is None:
+            inner = structure(subtrees[0])
+        columns = [inner.flatten_up_to(subtree) for subtree in subtrees]
+        return inner.unflatten(outer.unflatten(row) for row in zip(*columns, strict=True))
+    except (ValueError, TypeError, IndexError) as error:
+        raise BadArgument(
+            "tree.transpose: the tree does not have the structures",
+            expected=f"{inner} at each leaf of {outer}",
+            found=str(error),
+        ) from None
 
 
 def paths(tree: object, is_leaf: Callable[[object], bool] | None = None) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import effax
 import effax.numpy as jnp
 from effax import ref
 from effax.arrays.array import Array
@@ -108,6 +109,47 @@ def test_empty_ref() -> None:
     assert r.dtype == jnp.float32
     r[...] = 1
     assert contents(r) == [[1, 1, 1]] * 2
+
+
+@pytest.mark.parametrize(
+    "like",
+    [effax.ShapeDtypeStruct((2, 3), "int8"), jnp.zeros((2, 3), "int8"), np.zeros((2, 3), np.int8)],
+    ids=lambda like: type(like).__name__,
+)
+def test_empty_ref_of_a_type(like: Any) -> None:
+    for run in (lambda f: f, effax.jit):
+        assert run(lambda: (empty_ref(like)[...] * 0,))()[0].dtype == jnp.int8
+    assert empty_ref(like).shape == (2, 3)
+    assert empty_ref(like, "float16").dtype == jnp.float16
+    assert empty_ref(3).shape == empty_ref(np.int64(3)).shape == (3,)
+    with pytest.raises(RefError):
+        empty_ref(new_ref(1.0))
+
+
+METHODS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]] = {
+    "get": (lambda r, i: r.get(i), lambda x, i: x[i].copy()),
+    "set": (lambda r, i: r.set(7, i), lambda x, i: x.__setitem__(i, 7)),
+    "swap": (lambda r, i: r.swap(7, i), lambda x, i: (x[i].copy(), x.__setitem__(i, 7))[0]),
+    "addupdate": (lambda r, i: r.addupdate(7, i), lambda x, i: np.add.at(x, i, 7)),
+    "ref.set": (lambda r, i: effax.ref.set(r, i, 7), lambda x, i: x.__setitem__(i, 7)),
+}
+
+
+@pytest.mark.parametrize("index", [1, -1, (0, 2), slice(1), ..., [1, 0], (slice(None), 1)], ids=str)
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_at_an_index(name: str, index: Any) -> None:
+    method, on_numpy = METHODS[name]
+    start = np.arange(6, dtype=np.float32).reshape(2, 3)
+    wanted = start.copy()
+    result = on_numpy(wanted, index)
+    for run in (lambda f: f, effax.jit):
+        whole, outer = new_ref(start), new_ref(np.stack([start, start]))
+        refs: list[Any] = [whole] if name == "ref.set" else [whole, outer.at[1]]
+        for r in refs:
+            found = run(lambda r=r: method(r, index))()
+            if result is not None:
+                np.testing.assert_array_equal(np.asarray(found), result)
+            np.testing.assert_array_equal(np.asarray(r[...]), wanted)
 
 
 def test_freeze_ends_a_reference() -> None:

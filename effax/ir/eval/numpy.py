@@ -12,6 +12,7 @@ from typing import cast
 import numpy as np
 
 from effax.ir.axes import open_program
+from effax.ir.dtypes import FLOAT0
 from effax.ir.primitive import Value
 from effax.ir.recursion import may_have_subjaxprs, with_fresh_stack
 from effax.ir.state import cached
@@ -21,7 +22,8 @@ from effax.ir.syntax import Atom, Jaxpr, Lit
 @cached(maxsize=1 << 12)
 def literal_value(lit: Lit) -> Value:
     """Return the NumPy value of a literal."""
-    value = np.asarray(lit.value, lit.type.dtype)
+    dtype = lit.type.dtype
+    value = np.zeros((), dtype) if dtype == FLOAT0 else np.asarray(lit.value, dtype)
     value.setflags(write=False)
     return value
 

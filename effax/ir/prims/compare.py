@@ -152,7 +152,7 @@ class Eq(Binary):
     commutes = True
     accepts: ClassVar[frozenset[str]] = ANY
     predicate = True
-    ufunc: ClassVar[Meaning] = np.equal
+    ufunc: ClassVar[Meaning] = m.equal
 
 
 class Ne(Binary):
@@ -162,7 +162,7 @@ class Ne(Binary):
     commutes = True
     accepts: ClassVar[frozenset[str]] = ANY
     predicate = True
-    ufunc: ClassVar[Meaning] = np.not_equal
+    ufunc: ClassVar[Meaning] = m.not_equal
 
 
 class Lt(Binary):

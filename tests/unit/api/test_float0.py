@@ -42,6 +42,58 @@ def test_gradients(wrap: Any) -> None:
     assert kinds(alone) == ("float0", (3,))
 
 
+MADE: dict[str, Any] = {
+    "zeros": lambda g: jnp.zeros(3, F0),
+    "ones": lambda g: jnp.ones(3, F0),
+    "empty": lambda g: jnp.empty((3,), F0),
+    "full": lambda g: jnp.full(3, False, F0),
+    "zeros_like": jnp.zeros_like,
+    "zeros_like dtype": lambda g: jnp.zeros_like(jnp.arange(3), dtype=F0),
+    "full_like": lambda g: jnp.full_like(g, 0),
+    "asarray": lambda g: jnp.asarray(np.zeros(3, F0)),
+    "array of numbers": lambda g: jnp.array([0, 0, 0], F0),
+    "astype": lambda g: jnp.arange(3).astype(F0),
+    "pad": lambda g: jnp.pad(g[1:], (1, 0)),
+    "reference": lambda g: jax.new_ref(g)[...],
+    "where": lambda g: jnp.where(jnp.array([True, False, True]), g, g),
+    "update": lambda g: g.at[0].set(g[1]),
+    "tree": lambda g: jax.tree.map(jnp.zeros_like, {"g": g})["g"],
+}
+
+
+@pytest.mark.parametrize("wrap", WRAPS, ids=["eager", "jitted"])
+@pytest.mark.parametrize("name", MADE)
+def test_arrays_are_made(name: str, wrap: Any) -> None:
+    g = jax.grad(lambda n: 1.0, allow_int=True)(jnp.arange(3))
+    made = wrap(MADE[name])(g)
+    assert kinds(made) == ("float0", (3,))
+    assert np.asarray(made).dtype == F0
+
+
+COMPARED: dict[str, Any] = {
+    "==": lambda g, z: g == z,
+    "== broadcast": lambda g, z: g[:, None] == z,
+    "equal": lambda g, z: jnp.equal(g, z[0]),
+    "not !=": lambda g, z: ~(g != z),
+    "array_equal": jnp.array_equal,
+    "array_equiv": lambda g, z: jnp.array_equiv(g, z[1]),
+    "not isnan": lambda g, z: ~jnp.isnan(g),
+    "trees": lambda g, z: jax.tree.map(jnp.array_equal, [g, g], [z, g])[0],
+}
+
+
+@pytest.mark.parametrize("wrap", WRAPS, ids=["eager", "jitted"])
+@pytest.mark.parametrize("name", COMPARED)
+def test_elements_are_equal(name: str, wrap: Any) -> None:
+    g = jax.grad(lambda n: 1.0, allow_int=True)(jnp.arange(3))
+    for z in (g, jnp.zeros(3, F0)):
+        found = wrap(COMPARED[name])(g, z)
+        assert found.dtype == bool
+        assert bool(found.all())
+    assert bool((np.zeros(3, F0) == g).all())
+    assert np.array_equal(g, np.zeros(3, F0))
+
+
 def test_gradients_that_are_not_asked_for_are_refused() -> None:
     for f in (jax.grad, jax.jacrev):
         with pytest.raises(IllTyped, match="with respect to n, which is not real") as caught:

@@ -196,3 +196,22 @@ def test_vmap_of_loops_with_batched_predicates() -> None:
 
     np.testing.assert_array_equal(effax.vmap(count)(limits), [2, 6, 0, 8])
     np.testing.assert_array_equal(effax.jit(effax.vmap(count))(limits), [2, 6, 0, 8])
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 4, 5, 9])
+@pytest.mark.parametrize("n", [5, 4, 1, 0])
+def test_map_in_batches(n: int, size: int) -> None:
+    """A batch size of 0 is that of all elements."""
+    x = jnp.arange(n * 2.0).reshape(n, 2)
+    for run in (lambda f: f, effax.jit):
+        found = run(
+            lambda x: lax.map(lambda t: (t[0].sum(), -t[1]), (x, x[:, 0]), batch_size=size)
+        )(x)
+        np.testing.assert_array_equal(np.asarray(found[0]), np.asarray(x).sum(1))
+        np.testing.assert_array_equal(np.asarray(found[1]), -np.asarray(x)[:, 0])
+
+
+def test_batch_sizes_of_map_that_are_none() -> None:
+    for size in (-1, 1.5):
+        with pytest.raises(BadArgument, match="batch_size"):
+            lax.map(lambda x: x, jnp.ones(3), batch_size=size)  # type: ignore[arg-type]  # refused

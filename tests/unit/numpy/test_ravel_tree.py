@@ -51,11 +51,21 @@ def test_a_tree_without_leaves() -> None:
     assert unravel(flat) == {"a": None}
 
 
+@pytest.mark.parametrize("dtype", ["int32", "float16", "bfloat16", "bool", "complex64"])
+def test_leaves_of_one_dtype_take_that_of_the_vector(dtype: str) -> None:
+    flat, unravel = ravel_pytree({"a": jnp.ones(2), "b": jnp.zeros((1, 1))})
+    for back in (unravel(flat.astype(dtype)), effax.jit(unravel)(flat.astype(dtype))):
+        assert [x.dtype.name for x in effax.tree.leaves(back)] == [dtype] * 2
+        assert back["a"].tolist() == [1, 1]
+        assert back["b"].shape == (1, 1)
+
+
 def test_a_vector_of_another_type_is_rejected() -> None:
-    flat, unravel = ravel_pytree([jnp.ones(2), jnp.ones(1)])
-    with pytest.raises(IllTyped, match=r"expected: float32\[3\]"):
+    flat, unravel = ravel_pytree([jnp.ones(2), jnp.ones(1), 1])
+    with pytest.raises(IllTyped, match=r"expected: float32\[4\]"):
         unravel(flat[:2])
-    with pytest.raises(IllTyped, match=r"found:    int32\[3\]"):
+    with pytest.raises(IllTyped, match=r"found:    int32\[4\]") as caught:
         unravel(flat.astype("int32"))
+    assert "astype('float32')" in str(caught.value.remedy)
     with pytest.raises(IllTyped, match="a leaf of ravel_pytree"):
         ravel_pytree(["no number"])

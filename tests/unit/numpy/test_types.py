@@ -142,7 +142,10 @@ def test_constants_and_shapes() -> None:
     assert jnp.ndim(3) == 0
     assert jnp.shape([[1, 2]]) == (1, 2)
     assert jnp.size(jnp.zeros((2, 3))) == 6
-    assert jnp.size(jnp.zeros((2, 3)), 1) == 3
+    assert [jnp.size(jnp.zeros((2, 3)), axis) for axis in (1, -2, (), (1,), (0, -1))] == [
+        *(3, 2, 1, 3, 6)
+    ]
+    assert jnp.size(7) == jnp.size([[1]], (0, 1)) == 1
     assert jnp.iscomplexobj(jnp.zeros(2, complex))
     assert jnp.isrealobj(1.0)
     assert jnp.isscalar(jnp.float32(1))
@@ -311,6 +314,8 @@ REFUSED: list[tuple[Callable[[], Any], type[EffaxError], str]] = [
     (lambda: untyped.max(X, where=X > 0), BadArgument, "initial"),
     (lambda: untyped.argmax(jnp.zeros((0, 2)), 0), BadArgument, "no elements"),
     (lambda: untyped.squeeze(X, 0), BadArgument, "size 1"),
+    (lambda: untyped.size(X, 2), BadArgument, "axis"),
+    (lambda: untyped.size(X, (0, 0)), BadArgument, "twice"),
     (lambda: untyped.expand_dims(X, 4), BadArgument, "axis"),
     (lambda: untyped.broadcast_to(X, (3, 2)), IllTyped, "broadcast"),
     (lambda: untyped.concatenate([]), BadArgument, "no arrays"),

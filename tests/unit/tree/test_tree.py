@@ -62,6 +62,33 @@ def test_transposing_exchanges_layers() -> None:
     assert found == {"a": [1, 3], "b": [2, 4]}
 
 
+TREES: list[tuple[Any, Any]] = [
+    ([(1, 2, 3), (4, 5, 6)], ([1, 4], [2, 5], [3, 6])),
+    ([{"b": 1, "a": [2]}, {"a": [4], "b": 3}], {"a": [[2, 4]], "b": [1, 3]}),
+    ([(1, None), (2, None)], ([1, 2], None)),
+    ([1, 2], [1, 2]),
+    ([(), ()], ()),
+]
+
+
+@pytest.mark.parametrize(("given", "wanted"), TREES, ids=repr)
+def test_transposing_infers_the_inner_structure(given: Any, wanted: Any) -> None:
+    assert tree.transpose(tree.structure([0, 0]), None, given) == wanted
+    assert tree.transpose(tree.structure([0, 0]), tree.structure(given[0]), given) == wanted
+
+
+def test_transposing_trees_of_other_structure_is_refused() -> None:
+    outer = tree.structure([0, 0])
+    for structure, inner, given in (
+        (outer, None, [(1, 2), (3,)]),
+        (outer, None, [1]),
+        (outer, tree.structure((0, 0)), [(1, 2), {"a": 3, "b": 4}]),
+        (tree.structure([]), None, []),
+    ):
+        with pytest.raises(EffaxError, match="does not have the structures"):
+            tree.transpose(structure, inner, given)
+
+
 def test_trees_of_other_structure_are_refused() -> None:
     with pytest.raises(EffaxError, match="tree number 2 has another structure"):
         tree.map(operator.add, [1, 2], [1])

@@ -11,7 +11,7 @@ from functools import wraps
 
 import numpy as np
 
-from effax.ir.dtypes import DType, family, int_bounds, is_float
+from effax.ir.dtypes import FLOAT0, DType, family, int_bounds, is_float
 from effax.ir.primitive import Value
 
 Unary = Callable[[Value], Value]
@@ -267,6 +267,18 @@ def _as(bits: Value, dtype: DType, container: DType) -> Value:
 def population_count(x: Value) -> Value:
     """Return the number of bits that are set."""
     return np.asarray(np.bitwise_count(_bits(x))).astype(x.dtype)
+
+
+def equal(x: Value, y: Value) -> Value:
+    """Return whether elements are equal; those of ``float0``, which has one value, are."""
+    if x.dtype == FLOAT0:
+        return np.ones(np.broadcast_shapes(np.shape(x), np.shape(y)), np.bool_)
+    return np.asarray(np.equal(x, y))
+
+
+def not_equal(x: Value, y: Value) -> Value:
+    """Return whether elements differ; those of ``float0``, which has one value, do not."""
+    return np.asarray(np.not_equal(x, y)) if x.dtype != FLOAT0 else ~equal(x, y)
 
 
 def maximum(x: Value, y: Value) -> Value:
