@@ -33,21 +33,8 @@ accumulate: Final = Pass("accumulate", _accumulate, EXACT)
 fuse_accumulations: Final = Pass("fuse_accumulations", _fuse_accumulations, SIMPLIFIES)
 unroll: Final = Pass("unroll", _unroll, EXACT)
 
-ALL: Final = (
-    dce,
-    cse,
-    fold,
-    inline,
-    simplify,
-    hoist,
-    loop_carries,
-    forward_stores,
-    dead_stores,
-    accumulate,
-    fuse_accumulations,
-    unroll,
-)
-"""All passes of this module."""
+ALL: Final = tuple(value for value in tuple(globals().values()) if isinstance(value, Pass))
+"""The passes above."""
 
 
 def unroll_to(growth: int) -> Pass:

@@ -15,8 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
-from typing import Final
 
 import numpy as np
 from returns.result import Failure, Result, Success
@@ -27,23 +25,6 @@ from effax.ir.syntax import Jaxpr
 from effax.passes.guarantees import Guarantee, checked_guarantees
 from effax.transforms.framework.rewriter import Transform
 from effax.transforms.framework.runner import as_result, wrap_errors
-
-LIBRARY: Final = (
-    "dce",
-    "cse",
-    "fold",
-    "inline",
-    "simplify",
-    "hoist",
-    "loop_carries",
-    "forward_stores",
-    "dead_stores",
-    "accumulate",
-    "fuse_accumulations",
-    "unroll",
-    "optimize",
-)
-"""The names of the passes of ``effax.passes.library``, which is built on this module."""
 
 
 class _Composes:
@@ -238,10 +219,7 @@ def not_a_pass(found: object) -> BadArgument:
 
 def _remedy(found: object) -> str:
     if isinstance(found, str):
-        close = get_close_matches(found, LIBRARY, 1)
-        return (
-            f"did you mean `effax.passes.{close[0]}`?" if close else "pass the pass, not its name"
-        )
+        return "use the value, an attribute of `effax.passes`, not its name"
     if found is None:
         return "the identity is `pipeline()`"
     if isinstance(found, type):

@@ -177,7 +177,11 @@ def _hoist(carries: bool = False) -> Pass:
     return passes.loop_carries if carries else passes.hoist
 
 
+TOGETHER: Final = {"fuse_accumulations": "accumulate", "loop_carries": "hoist"}
+"""Passes whose cases are in the folder of another pass."""
+
 SUBJECTS: Final[dict[str, Subject]] = {
+    **{step.name: _of_pass(step) for step in passes.ALL if step.name not in TOGETHER},
     "jvp": Subject(_jvp, v.check_jvp),
     "linearize": Subject(_linearize, v.check_linearized),
     "vmap": Subject(_vmap, v.check_vmapped),
@@ -192,11 +196,6 @@ SUBJECTS: Final[dict[str, Subject]] = {
     "bounded": Subject(_bounded, v.check_bounded),
     "insert_pvary": Subject(_insert_pvary, v.check_pvary),
     "lowering": Subject(_lower, v.check_module),
-    "cse": _of_pass(passes.cse),
-    "fold": _of_pass(passes.fold),
-    "simplify": _of_pass(passes.simplify),
-    "forward_stores": _of_pass(passes.forward_stores),
-    "dead_stores": _of_pass(passes.dead_stores),
     "unroll": _of_passes(_unroll),
     "accumulate": _of_passes(_accumulate),
     "hoist": _of_passes(_hoist),
