@@ -22,6 +22,7 @@ from effax.arrays.device_array import DeviceArray
 from effax.arrays.ref import Ref, TracedRef
 from effax.arrays.traced_array import TracedArray
 from effax.arrays.tracing import check_same_tree, input_type, label_of
+from effax.arrays.view_arguments import open_views
 from effax.ir.errors import IllTyped, LoweringError, RefError
 from effax.ir.trace import alias_error, identity
 from effax.ir.types import ArrayType, RefType, Type
@@ -108,7 +109,7 @@ class Exported:
             RefError: one reference is passed twice.
             LoweringError: the module cannot be compiled here, or the execution failed.
         """
-        leaves, found = tree.flatten((args, kwargs))
+        leaves, found = tree.flatten(open_views((args, kwargs)))
         check_same_tree(found, self.in_tree, f"the call of {self.fun_name}")
         leaves[:] = map(_as_exported_type, leaves, self.in_avals, self.names)
         for x, type_, name in zip(leaves, self.in_avals, self.names, strict=True):

@@ -29,6 +29,7 @@ from effax.arrays.tracing import (
     input_type,
     trace_flat,
 )
+from effax.arrays.view_arguments import has_views, open_views
 from effax.ir.axes import Axes
 from effax.ir.errors import IllTyped
 from effax.ir.prims import Jit
@@ -100,6 +101,9 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
             static = self._static.values_of(fun, args, kwargs, self._cache.on_collected)
             fun, args, kwargs = self._static.split(fun, args, kwargs)
         leaves, structure = tree.flatten((args, dict(kwargs)))
+        if has_views(leaves):
+            args, kwargs = open_views((tuple(args), dict(kwargs)))
+            leaves, structure = tree.flatten((args, kwargs))
         try:
             types = tuple([x._type if type(x) in WITH_TYPE else input_type(x) for x in leaves])
         except IllTyped:

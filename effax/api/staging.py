@@ -20,6 +20,7 @@ from effax.arrays.tracing import (
     like,
     trace_flat,
 )
+from effax.arrays.view_arguments import open_views
 from effax.ir.dtypes import DType
 from effax.ir.errors import IllTyped
 from effax.ir.syntax import ClosedJaxpr
@@ -104,7 +105,7 @@ def trace_abstractly(
     label: str,
 ) -> tuple[FlatFunction, PyTreeDef]:
     """Trace on types; return the function, and the structure of the dynamic arguments."""
-    call, args, kwargs = static.split(fun, args, kwargs)
+    call, args, kwargs = static.split(fun, *open_views((tuple(args), dict(kwargs))))
     leaves, treedef = tree.flatten((tuple(args), dict(kwargs)))
     names = arg_names(call, args, kwargs, len(leaves))
     types = [abstract_type(x, name) for x, name in zip(leaves, names, strict=True)]

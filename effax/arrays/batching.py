@@ -10,10 +10,12 @@ from effax.arrays.argument_checks import as_integer, axis_name_of, check_callabl
 from effax.arrays.binding import Operand, annotate_errors, run
 from effax.arrays.collector import paused_collector
 from effax.arrays.ref import Ref
+from effax.arrays.ref_view import RefView
 from effax.arrays.tracing import (
     FlatArgs,
     FlatFunction,
     TraceOptions,
+    arg_names,
     flat_args,
     label_of,
     like,
@@ -21,6 +23,7 @@ from effax.arrays.tracing import (
     shown_tree,
     trace_flat,
 )
+from effax.arrays.view_arguments import BorrowedView, borrow_view, check_borrowed, has_views
 from effax.ir.axes import Axes, Axis
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.trace import differs_along
@@ -82,7 +85,8 @@ def vmap(
             axes_of[:] = _spread_axes(in_axes, len(args), treedef)
             return [axis is None for axis in axes_of]
 
-        flat_in = flat_args(fun, args, dict(kwargs), unmapped)
+        given, views = _with_borrowed((args, dict(kwargs)), in_axes, fun)
+        flat_in = flat_args(fun, *given, unmapped)
         axes = [
             _axis(axis, x.type, name)
             for axis, x, name in zip(
@@ -92,9 +96,35 @@ def vmap(
         size = _common_size(axes, flat_in, axis_size)
         binds = () if name is None else (Axis(name, size),)
         flat = _traced(fun, flat_in, axes, binds)
-        return cast(R, _mapped(flat, flat_in, axes, size, out_axes, name))
+        operands = [*flat.consts, *flat_in.leaves]
+        check_borrowed(views, operands, f"vmap({label_of(fun)})")
+        result = cast(R, _mapped(flat, flat_in, axes, size, out_axes, name))
+        for view in views:
+            view.end(flat.jaxpr, operands)
+        return result
 
     return batched
+
+
+Arguments = tuple[tuple[object, ...], dict[str, object]]
+
+
+def _with_borrowed(
+    given: Arguments, in_axes: object, fun: Callable[..., object]
+) -> tuple[Arguments, list[BorrowedView]]:
+    """Return the arguments with local references in place of views that are mapped over."""
+    leaves, treedef = tree.flatten(given)
+    if not has_views(leaves):
+        return given, []
+    names = arg_names(fun, *given, len(leaves))
+    axes = _spread_axes(in_axes, len(given[0]), treedef)
+    mapped = {
+        i: borrow_view(x, names[i])
+        for i, x in enumerate(leaves)
+        if isinstance(x, RefView) and axes[i] is not None
+    }
+    operands = [mapped[i].local if i in mapped else x for i, x in enumerate(leaves)]
+    return tree.unflatten(treedef, operands), list(mapped.values())
 
 
 def _spread_axes(in_axes: object, n_args: int, treedef: PyTreeDef) -> list[object]:

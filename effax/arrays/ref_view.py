@@ -57,6 +57,18 @@ class RefView(NotAnArray):
         self.shape: Shape = shape
         self._chain = chain
 
+    @classmethod
+    def of_shape(cls, ref: Ref, chain: Chain, shape: Shape) -> RefView:
+        """Return a view whose shape is known."""
+        made = object.__new__(cls)
+        made.ref, made.shape, made._chain = ref, shape, chain
+        return made
+
+    @property
+    def chain(self) -> Chain:
+        """Return the indices, each of the result of the previous one."""
+        return self._chain
+
     @property
     def dtype(self) -> DType:
         """Return the dtype of the elements."""

@@ -19,6 +19,7 @@ from effax.arrays.device_array import DeviceArray
 from effax.arrays.promotion import literal
 from effax.arrays.ref import EagerRef, Ref, TracedRef
 from effax.arrays.traced_array import TracedArray
+from effax.arrays.view_arguments import has_views, open_views
 from effax.effects import Rule
 from effax.ir.analysis.variance import Names
 from effax.ir.axes import Axes
@@ -81,6 +82,9 @@ def flat_args(
         IllTyped: a leaf is not an array; the error names the argument.
     """
     leaves, treedef = tree.flatten((tuple(args), dict(kwargs)))
+    if has_views(leaves):
+        args, kwargs = open_views((tuple(args), dict(kwargs)))
+        leaves, treedef = tree.flatten((args, kwargs))
     names = arg_names(fun, args, kwargs, len(leaves))
     fixed: dict[int, object] = {}
     if untouched is not None:

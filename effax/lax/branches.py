@@ -23,6 +23,7 @@ from effax.ir.prims.common.subjaxpr_checks import fits
 from effax.ir.syntax import Atom, Lit
 from effax.ir.trace import alias_error, identity
 from effax.ir.types import ArrayType, Type
+from effax.lax.carries import call_tree
 from effax.lax.leaves import leaves_of, with_results
 from effax.tree import PyTree
 
@@ -199,7 +200,7 @@ def _choose(
     what: str,
 ) -> PyTree:
     args = leaves_of(tuple(operands), "operands")
-    call = tree.structure((tuple(operands), {}))
+    call = call_tree(*args.treedef.children())
     options = TraceOptions(args.leaves)
     flats = [
         trace_flat(f, call, args.types, args.names, f"{name} of {what}", options)

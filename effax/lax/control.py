@@ -15,7 +15,9 @@ from effax.arrays.array import Array
 from effax.arrays.batching import vmap
 from effax.arrays.binding import bind
 from effax.arrays.ref import Ref
+from effax.arrays.ref_view import RefView
 from effax.arrays.tracing import FlatFunction, TraceOptions, shown_tree, trace_flat
+from effax.arrays.view_arguments import BorrowedView, borrow_view, check_borrowed, has_views
 from effax.ir.analysis.variance import Names
 from effax.ir.errors import BadArgument, IllTyped, RefError
 from effax.ir.prims import Scan
@@ -100,8 +102,31 @@ def scan(
     (Array(6, dtype=int32), Array([0, 1, 3], dtype=int32))
     """
     check_callable(f, "scan")
-    carry, scanned_xs = leaves_of(init, "init"), leaves_of(xs, "xs")
-    return scanned(f, carry, scanned_xs, length, reverse, unroll, "scan")
+    return _over(f, leaves_of(init, "init"), xs, length, reverse, unroll, "scan")
+
+
+def _over(
+    f: Callable[[PyTree, PyTree], object],
+    carry: Leaves,
+    xs: object,
+    length: int | None,
+    reverse: bool,
+    unroll: int | bool,
+    what: str,
+) -> tuple[PyTree, PyTree]:
+    """Apply :func:`scanned` to a tree, with local references in place of its views."""
+    leaves, treedef = tree.flatten(xs)
+    if not has_views(leaves):
+        return scanned(f, carry, leaves_of(xs, "xs"), length, reverse, unroll, what)
+    names = ["xs" + path for path in tree.paths(xs)]
+    views = {
+        i: borrow_view(x, names[i])
+        for i, x in enumerate(leaves)
+        if isinstance(x, RefView) and x.shape
+    }
+    operands = [views[i].local if i in views else x for i, x in enumerate(leaves)]
+    given = leaves_of(tree.unflatten(treedef, operands), "xs")
+    return scanned(f, carry, given, length, reverse, unroll, what, list(views.values()))
 
 
 def scanned(
@@ -112,8 +137,12 @@ def scanned(
     reverse: bool,
     unroll: int | bool,
     what: str,
+    views: Sequence[BorrowedView] = (),
 ) -> tuple[PyTree, PyTree]:
-    """Apply :func:`scan` to flattened trees; ``what`` is its name in messages."""
+    """Apply :func:`scan` to flattened trees; ``what`` is its name in messages.
+
+    Raises RefError where ``f`` also uses the reference of one of ``views``, borrowed in ``xs``.
+    """
     no_refs(carry, what)
     unrolled = _unrolled(unroll, what)
     n = _length(xs, length, what)
@@ -136,8 +165,12 @@ def scanned(
     carry_tree, y_tree = _pair(flat.out_tree)
     n_carry = len(carry.leaves)
     steps = max(n, 1) if unrolled is None else max(unrolled, 1)
+    operands = [*flat.consts, *carry_leaves, *xs.leaves]
+    check_borrowed(views, operands, what)
     prim = Scan(flat.jaxpr, n, bool(reverse), len(flat.consts), n_carry, steps)
-    outs = bind(prim, *flat.consts, *carry_leaves, *xs.leaves)
+    outs = bind(prim, *operands)
+    for view in views:
+        view.end(flat.jaxpr, operands)
     return (
         tree.unflatten(carry_tree, outs[:n_carry]),
         tree.unflatten(y_tree, outs[n_carry:]),
@@ -224,10 +257,10 @@ def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
     Array([2, 4], dtype=int32)
     """
     check_callable(f, "map")
-    carry, scanned_xs = leaves_of(None, "init"), leaves_of(xs, "xs")
     if batch_size is not None:
-        return _in_batches(f, scanned_xs, as_integer(batch_size, "map: batch_size"))
-    made: Y = scanned(lambda _, x: (None, f(x)), carry, scanned_xs, None, False, 1, "map")[1]
+        return _in_batches(f, leaves_of(xs, "xs"), as_integer(batch_size, "map: batch_size"))
+    init = leaves_of(None, "init")
+    made: Y = _over(lambda _, x: (None, f(x)), init, xs, None, False, 1, "map")[1]
     return made
 
 

@@ -10,6 +10,7 @@ from effax.arrays.array import Array
 from effax.arrays.binding import Operand
 from effax.arrays.conversion import as_value
 from effax.arrays.ref import Ref
+from effax.arrays.view_arguments import open_views
 from effax.ir.build import Builder
 from effax.ir.prims import ConvertElementType
 from effax.ir.syntax import Jaxpr
@@ -31,6 +32,7 @@ class Leaves(NamedTuple):
 
 def leaves_of(value: object, name: str) -> Leaves:
     """Return the leaves of a tree of arrays and references. Raises IllTyped for others."""
+    value = open_views(value)
     leaves, treedef = tree.flatten(value)
     names = [name + path for path in tree.paths(value)]
     operands: list[Operand] = [
