@@ -13,9 +13,12 @@ from typing import Final, NamedTuple, TypeVar, cast
 import optree
 
 from effax import tree
-from effax.ir.errors import BadArgument, LoweringError
+from effax.ir.errors import BadArgument, LoweringError, TooDeep
 from effax.tree import PyTree, PyTreeDef
 from effax.tree.functions import NAMESPACE
+
+MOST_LEVELS: Final = 100
+"""The levels of trees in files: readers of JSON recur."""
 
 T = TypeVar("T")
 C = TypeVar("C")
@@ -119,22 +122,37 @@ def _checked(name: object) -> str:
 def tree_to_json(treedef: PyTreeDef, what: str) -> object:
     """Convert a structure to JSON values. Raises BadArgument for nodes of unknown classes."""
 
-    def node(x: object) -> object:
+    def node(x: object, level: int = 0) -> object:
+        if level > MOST_LEVELS:
+            raise TooDeep(
+                f"{what} of an exported function are nested too deeply",
+                expected=f"trees of {MOST_LEVELS} levels at most",
+            )
         if isinstance(x, int):
             return "*"
         if x is None:
             return None
         if type(x) in (list, tuple):
-            return {type(x).__name__: [node(child) for child in cast("Sequence[object]", x)]}
+            return {
+                type(x).__name__: [node(child, level + 1) for child in cast("Sequence[object]", x)]
+            }
         if type(x) in (dict, OrderedDict):
             items = cast("dict[object, object]", x).items()
             if all(isinstance(key, str | int) for key, _ in items):
-                return {type(x).__name__.lower(): [[key, node(child)] for key, child in items]}
+                return {
+                    type(x).__name__.lower(): [
+                        [key, node(child, level + 1)] for key, child in items
+                    ]
+                }
         known = _nodes.by_class.get(type(x))
         if known is not None:
             children, data, *_ = optree.tree_flatten_one_level(cast(PyTree, x), namespace=NAMESPACE)
             auxiliary = bytes(known.write(data)).hex()
-            return {"node": known.name, "data": auxiliary, "of": [node(c) for c in children]}
+            return {
+                "node": known.name,
+                "data": auxiliary,
+                "of": [node(c, level + 1) for c in children],
+            }
         raise BadArgument(
             f"{what} of an exported function have a structure that cannot be serialized",
             expected="tuples, lists, dicts with strings and integers as keys, None, and classes "

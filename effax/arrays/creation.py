@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -104,6 +105,10 @@ def asarray(
     raise not_an_array(a, "the argument of asarray")
 
 
+_MOST_AXES: Final = 64
+"""The axes of NumPy's arrays."""
+
+
 def _number(x: bool | int | float | complex, dtype: DTypeLike | None) -> Array:
     if dtype is None:
         return as_value(x)
@@ -113,10 +118,14 @@ def _number(x: bool | int | float | complex, dtype: DTypeLike | None) -> Array:
     return filled((), x, array_type((), target))
 
 
-def _leaves(a: Sequence[object]) -> Iterator[object]:
+def _leaves(a: Sequence[object], level: int = 1) -> Iterator[object]:
     for x in a:
         if isinstance(x, list | tuple):
-            yield from _leaves(x)
+            if level == _MOST_AXES:
+                raise BadArgument(
+                    "nested sequences do not form an array", f"{_MOST_AXES} levels at most"
+                )
+            yield from _leaves(x, level + 1)
         else:
             yield x
 

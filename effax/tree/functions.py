@@ -6,12 +6,13 @@ are registered in a namespace of this library.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, TypeAlias, TypeVar, cast, overload
 
 import optree
 
-from effax.ir.errors import BadArgument
+from effax.ir.errors import BadArgument, TooDeep
 
 T = TypeVar("T")
 
@@ -30,11 +31,38 @@ PyTreeDef = optree.PyTreeSpec
 """The structure of a tree without its leaves."""
 
 
+@contextmanager
+def bounded_depth() -> Iterator[None]:
+    """Raise TooDeep where optree reports that a tree is nested too deeply."""
+    try:
+        yield
+    except RecursionError as error:
+        raise _too_deep(error) from None
+
+
+def _too_deep(error: RecursionError) -> RecursionError:
+    # Any other recursion is that of the caller's function, which optree calls.
+    if "the tree" not in str(error):
+        return error
+    return TooDeep(
+        "a tree is nested too deeply",
+        expected=f"{optree.MAX_RECURSION_DEPTH} levels at most",
+        remedy="use a list of its parts, or stack them in one array",
+    )
+
+
 def flatten(
     tree: object, is_leaf: Callable[[object], bool] | None = None
 ) -> tuple[list[PyTree], PyTreeDef]:
-    """Return the leaves of a tree, in order, and its structure."""
-    leaves, spec = optree.tree_flatten(cast("PyTree", tree), is_leaf, namespace=NAMESPACE)
+    """Return the leaves of a tree, in order, and its structure.
+
+    Raises:
+        TooDeep: the tree has more than 1,000 levels.
+    """
+    try:
+        leaves, spec = optree.tree_flatten(cast("PyTree", tree), is_leaf, namespace=NAMESPACE)
+    except RecursionError as error:
+        raise _too_deep(error) from None
     return leaves, spec
 
 
@@ -52,12 +80,18 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[object]) -> PyTree:
 
 def leaves(tree: object, is_leaf: Callable[[object], bool] | None = None) -> list[PyTree]:
     """Return the leaves of a tree, in order."""
-    return optree.tree_leaves(cast("PyTree", tree), is_leaf, namespace=NAMESPACE)
+    try:
+        return optree.tree_leaves(cast("PyTree", tree), is_leaf, namespace=NAMESPACE)
+    except RecursionError as error:
+        raise _too_deep(error) from None
 
 
 def structure(tree: object, is_leaf: Callable[[object], bool] | None = None) -> PyTreeDef:
     """Return the structure of a tree."""
-    return optree.tree_structure(cast("PyTree", tree), is_leaf, namespace=NAMESPACE)
+    try:
+        return optree.tree_structure(cast("PyTree", tree), is_leaf, namespace=NAMESPACE)
+    except RecursionError as error:
+        raise _too_deep(error) from None
 
 
 def map(
@@ -150,7 +184,8 @@ def transpose(outer: PyTreeDef, inner: PyTreeDef | None, tree: object) -> PyTree
 
 def paths(tree: object, is_leaf: Callable[[object], bool] | None = None) -> list[str]:
     """Return the Python expression of each leaf, such as ``[0]['w']``."""
-    accessors = optree.tree_accessors(cast("PyTree", tree), is_leaf, namespace=NAMESPACE)
+    with bounded_depth():
+        accessors = optree.tree_accessors(cast("PyTree", tree), is_leaf, namespace=NAMESPACE)
     return [a.codify("") for a in accessors]
 
 
@@ -159,8 +194,9 @@ def broadcast_prefix(prefix: object, tree: object) -> list[PyTree]:
 
     ``None`` is a leaf of ``prefix``. Raises ValueError where ``prefix`` is not a prefix.
     """
-    spread = optree.broadcast_prefix(
-        cast("PyTree", prefix), cast("PyTree", tree), none_is_leaf=True, namespace=NAMESPACE
-    )
-    full = optree.tree_leaves(cast("PyTree", tree), none_is_leaf=True, namespace=NAMESPACE)
+    with bounded_depth():
+        spread = optree.broadcast_prefix(
+            cast("PyTree", prefix), cast("PyTree", tree), none_is_leaf=True, namespace=NAMESPACE
+        )
+        full = optree.tree_leaves(cast("PyTree", tree), none_is_leaf=True, namespace=NAMESPACE)
     return [p for p, leaf in zip(spread, full, strict=True) if leaf is not None]

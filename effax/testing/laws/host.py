@@ -32,6 +32,7 @@ from effax.testing.laws.pass_set import LIBRARY, Passes
 from effax.testing.laws.programs import assert_valid, compiled_outcome
 from effax.testing.laws.recording import (
     Log,
+    check_call_order,
     check_logs,
     check_same_calls,
     check_same_order,
@@ -39,7 +40,7 @@ from effax.testing.laws.recording import (
     with_callbacks,
 )
 from effax.testing.laws.simplify import used_results
-from effax.testing.laws.vmap import random_batch
+from effax.testing.laws.vmap import Batch, random_batch
 from effax.transforms.framework.runner import unwrap
 from effax.transforms.linearize import linearize
 from effax.transforms.partial_eval.partial_eval import partial_eval, recompose
@@ -154,19 +155,40 @@ def partial_eval_preserves_side_effects(
 
 @law(features=NUMERIC)
 def vmap_repeats_side_effects(jaxpr: Jaxpr, seed: int = 0, passes: Passes = LIBRARY) -> None:
-    """log(vmap(f)(xs)) has the calls of log(f(x)) for each x of xs; of a single x, in order."""
+    """log(vmap(f)(xs)) has the calls of log(f(x)) for each x of xs; each call of f in their order.
+
+    The order is that of a single call, and of all calls of a single x; of nested batches too.
+    """
     with with_calls(jaxpr, seed) as f:
         batch = random_batch(f, seed)
         made = passes.vmap(f, batch.size, batch.axes).jaxpr
         assert_valid(made)
         found = observe(lambda: run(made, batch.inputs))
-        copied = batch.copied()
-        with recorded() as expected:
-            for i in range(batch.size):
-                evaluate(f, copied.element(i))
-        check_same_calls(expected, found.log)
+        logs = element_logs(f, batch)
+        check_same_calls([call for log in logs for call in log], found.log)
+        check_call_order(logs, found.log)
         if batch.size == 1:
-            check_same_order(expected, found.log)
+            check_same_order(logs[0], found.log)
+        outer = random_batch(made, seed + 1)
+        twice = passes.vmap(made, outer.size, outer.axes).jaxpr
+        inner = outer.copied()
+        logs = [
+            log
+            for i in range(outer.size)
+            for log in element_logs(f, batch._replace(inputs=inner.element(i)))
+        ]
+        check_call_order(logs, observe(lambda: run(twice, outer.inputs)).log)
+
+
+def element_logs(jaxpr: Jaxpr, batch: Batch) -> list[Log]:
+    """Return the calls for each batch element; references of the batch are not changed."""
+    copied = batch.copied()
+    logs: list[Log] = []
+    for i in range(batch.size):
+        with recorded() as log:
+            evaluate(jaxpr, copied.element(i))
+        logs.append(log)
+    return logs
 
 
 @law(features=COMPILED, costly=True)

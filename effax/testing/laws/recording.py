@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -143,6 +144,23 @@ def check_same_calls(expected: Log, found: Log) -> None:
         assert same, f"call {entry.label} of {entry.values} was not made; left are {left}"
         left.pop(same[0])
     assert not left, f"unexpected calls were made: {left}"
+
+
+def check_call_order(expected: Sequence[Log], found: Log) -> None:
+    """Raise AssertionError unless each call is made for batch elements in their order.
+
+    Args:
+        expected: the log of each batch element; calls that one of them repeats are not compared.
+        found: the log of all of them.
+    """
+    counts = [Counter([call.label for call in log]) for log in expected]
+    labels = {label for count in counts for label in count}
+    for label in sorted(labels):
+        if all(count[label] <= 1 for count in counts):
+            check_same_order(
+                [call for log in expected for call in log if call.label == label],
+                [call for call in found if call.label == label],
+            )
 
 
 def _is_same(first: RecordedCall, second: RecordedCall) -> bool:

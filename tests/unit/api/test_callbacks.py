@@ -409,7 +409,20 @@ def test_batch_elements_call_back_in_order(jit: Wrap, log: Log) -> None:
     assert log == [("x", 0.0, 5.0), ("x", 1.0, 5.0), ("x", 2.0, 5.0), "same", "same", "same"]
     log.clear()
     jit(jax.vmap(jax.vmap(recorder(log))))(jnp.arange(4.0).reshape(2, 2))
-    assert sorted(log) == [0.0, 1.0, 2.0, 3.0]
+    assert log == [0.0, 1.0, 2.0, 3.0]
+    log.clear()
+    nested = jax.vmap(jax.vmap(jax.vmap(f, (0, None)), (1, None)), (None, 0))
+    jit(nested)(jnp.arange(6.0).reshape(2, 3), jnp.arange(2.0))
+    calls = [("x", x, y) for y in (0.0, 1.0) for x in (0.0, 3.0, 1.0, 4.0, 2.0, 5.0)]
+    assert [call for call in log if call != "same"] == calls
+    assert log.count("same") == 12
+    log.clear()
+
+    def chosen(x: Any) -> None:
+        lax.cond(x > 0, lambda: recorder(log)(x), lambda: None)
+
+    jit(jax.vmap(jax.vmap(chosen)))(jnp.arange(6.0).reshape(2, 3))
+    assert log == [1.0, 2.0, 3.0, 4.0, 5.0]
     log.clear()
     jit(jax.vmap(recorder(log)))(jnp.zeros(0))
     assert log == []

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from effax.effects import ArgIndex
+from effax.effects import ArgIndex, Io
 from effax.ir.prims import Scan
+from effax.ir.prims.host import DEBUG
 from effax.ir.syntax import Atom
 from effax.ir.types import RefType
 from effax.transforms.framework.rules import BatchBuilder, BatchOut
 from effax.transforms.rules.common.arrays import permuted, to_front
 from effax.transforms.rules.common.batched_subjaxprs import batched_subjaxpr
+from effax.transforms.rules.host import sequential_batch
 from effax.transforms.vmap.common import Borrowed, borrow
 from effax.transforms.vmap.engine import closed_batch
 
@@ -24,6 +26,8 @@ from effax.transforms.vmap.engine import closed_batch
 def scan_batch(
     b: BatchBuilder, prim: Scan, ins: Sequence[Atom], batched: Sequence[bool], size: int
 ) -> BatchOut:
+    if _only_calls(prim, ins):
+        return sequential_batch(b, prim, ins, batched, size)
     closed, given = closed_batch(b, prim, batched, size)
     inner = batched_subjaxpr(b, prim.jaxpr, closed, size, given)
     args: list[Atom] = []
@@ -45,6 +49,21 @@ def scan_batch(
     for ref in borrowed:
         ref.write_back(b)
     return BatchOut(outs, given)
+
+
+def _only_calls(prim: Scan, ins: Sequence[Atom]) -> bool:
+    """Return whether the loop does nothing else than call debugging callbacks.
+
+    One loop for all batch elements would make the calls of a step together. In sequence, those of
+    the first batch element come first, as for a batched callback, whose loop is such a ``scan``.
+    """
+    calls = prim.jaxpr.effects.side_effects
+    return (
+        bool(calls)
+        and not (prim.jaxpr.outs or prim.jaxpr.free_axes)
+        and all(isinstance(effect, Io) and effect.channel == DEBUG for effect in calls)
+        and not any(isinstance(x.type, RefType) for x in ins)
+    )
 
 
 def _swapped(x: Atom) -> list[int]:
