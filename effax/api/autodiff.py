@@ -16,6 +16,7 @@ from typing import (
 
 import effax.numpy as jnp
 from effax import tree
+from effax.api.custom.values import retried_on_values
 from effax.api.derivatives import (
     Residuals,
     TracedCall,
@@ -71,6 +72,7 @@ class _Gradient:
         self.allow_int = allow_int
         self.what = what
 
+    @retried_on_values
     def __call__(
         self, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> tuple[PyTree, object]:
@@ -332,6 +334,7 @@ def jvp(
     tangents: list[PyTree],
     has_aux: Literal[False] = ...,
 ) -> tuple[R, R]: ...
+@retried_on_values
 def jvp(
     fun: Callable[..., object],
     primals: Sequence[object],
@@ -454,6 +457,7 @@ def linearize(
 def linearize(
     fun: Callable[..., object], *primals: object, has_aux: bool
 ) -> tuple[PyTree, ...]: ...
+@retried_on_values
 def linearize(
     fun: Callable[..., object], *primals: object, has_aux: bool = False
 ) -> tuple[PyTree, ...]:
