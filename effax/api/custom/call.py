@@ -41,6 +41,9 @@ _RULES: Final = frozenset({"defjvp", "defjvps", "defvjp", "def_vmap"})
 class Custom(RuledFunction, BindsAsMethod[R], Generic[P, R]):
     """A function and its custom rules; the public subclasses set the rules."""
 
+    fun: Callable[P, R]
+    serial: int
+    kept: list[CallRules]
     _jvp: UserJvpRule | None = None
     _vjp: UserVjpRule | None = None
     _vmap: Callable[..., object] | None = None
@@ -69,8 +72,8 @@ class Custom(RuledFunction, BindsAsMethod[R], Generic[P, R]):
         named = self._positions_of(strings(nondiff_argnames, "nondiff_argnames"))
         nums = {*integers(nondiff_argnums, "nondiff_argnums"), *named}
         self.nondiff: tuple[int, ...] = tuple(sorted(nums))
-        self.serial: int = Owner().serial
-        self.kept: list[CallRules] = []
+        self.serial = Owner().serial
+        self.kept = []
         update_wrapper(self, fun, updated=())
 
     if not TYPE_CHECKING:

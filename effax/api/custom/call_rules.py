@@ -104,10 +104,11 @@ class CallRules(Owner):
             self.values = [_known_value(x) for x in leaves]
         flat = traced()
         self.custom: RuledFunction = custom
-        self.serial = custom.serial
+        self.serial: int = custom.serial
         self.functions: tuple[object, ...] = custom.rule_functions()
         values, reached = closed_over(*self.functions, *site.fixed)
-        consts, (self.jaxpr,) = shared_consts([flat], _captured(trace, values, leaves))
+        consts, programs = shared_consts([flat], _captured(trace, values, leaves))
+        self.jaxpr: Jaxpr = programs[0]
         self.consts: tuple[Operand, ...] = tuple(consts)
         self.site: CallSite = site
         self.out_tree: PyTreeDef = flat.out_tree

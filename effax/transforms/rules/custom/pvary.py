@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from effax.ir.analysis.dataflow import Positions
-from effax.ir.analysis.variance import SAME, Names, variance
+from effax.ir.analysis.variance import Names, variance
 from effax.ir.axes import Axes
 from effax.ir.prims import (
     BackwardRule,
@@ -65,7 +65,7 @@ class VaryingForward(ForwardRule):
 
 @dataclass(frozen=True, slots=True)
 class VaryingReverse(ReverseRule):
-    """A reverse rule with ``pvary``: all arguments, and so their cotangents, vary alike."""
+    """A reverse rule with ``pvary``: a cotangent varies exactly if its argument does."""
 
     rule: ReverseRule
     of: Varying
@@ -113,13 +113,31 @@ def custom_jvp_pvary(
 def custom_vjp_pvary(
     rules: RuleSet, prim: CustomVjp, ins: Each, outs: Each, axes: Axes, fixed: Positions
 ) -> PvaryOut:
-    # The rules are not asked here, so any cotangent may vary as any argument does.
-    most = SAME.union(*ins, *outs)
-    closed = tuple([own if i in fixed else most for i, own in enumerate(ins)])
+    cts = tuple([own for a, own in zip(prim.call.outs, outs, strict=True) if is_inexact(a.type)])
+    closed = _with_cotangents(prim, ins, outs, cts, fixed)
     made, ins = pvary_in_regions(rules, prim, closed, outs, axes, fixed)
     assert isinstance(made, CustomVjp)
     of = Varying(ins, outs, prim.n_consts, axes, fixed, rules)
-    cts = tuple([own for a, own in zip(prim.call.outs, outs, strict=True) if is_inexact(a.type)])
     rule = VaryingReverse(prim.rule, of, cts, prim.label)
     forward = None if prim.forward is None else VaryingForward(prim.forward, of, prim.label)
     return PvaryOut(replace(made, rule=rule, forward=forward), ins)
+
+
+def _with_cotangents(prim: CustomVjp, ins: Each, outs: Each, cts: Each, fixed: Positions) -> Each:
+    """Return the axes of the operands, joined with those of their cotangents by the rule.
+
+    A derivative of the call follows, so the rule may be asked.
+    """
+    n = prim.n_consts
+    given = tuple(map(is_inexact, prim.call.in_types[n:]))
+    sparse = prim.rule(given)
+    bwd = sparse.bwd
+    if not isinstance(bwd, SparseBackward):
+        bwd = bwd((True,) * len(cts))
+    residuals = variance(sparse.fwd, ins, fixed).outs[len(outs) :]
+    operands = (*ins[:n], *residuals, *[ins[i] for i in sparse.refs], *cts)
+    found = iter(variance(bwd.jaxpr, operands).outs)
+    own = iter([next(found) if has else None for has in bwd.nonzero])
+    entries = [next(own) if has else None for has in given]
+    pairs = zip(ins[n:], entries, strict=True)
+    return (*ins[:n], *[x if ct is None else x | ct for x, ct in pairs])
