@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -16,10 +17,12 @@ from effax.ir.build import typing_of
 from effax.ir.errors import EffaxError, TransformError
 from effax.ir.eval.numpy import evaluate, literal_value
 from effax.ir.primitive import Primitive, Value
+from effax.ir.prims import ForwardRule, SparseJvp
 from effax.ir.source import caller
 from effax.ir.syntax import Atom, Jaxpr, Lit, Var
 from effax.ir.trace import Trace, current_trace, leak_error, shown_ref, tracing
-from effax.ir.types import ArrayType, RefType, Type
+from effax.ir.types import ArrayType, RefType, Type, tangent_type
+from effax.transforms.rules.custom.dense import on_given_tangents
 
 Operand = Array | Ref | Lit
 """An operand of a primitive: an array, a reference, or a typed scalar constant."""
@@ -149,3 +152,21 @@ def program_of(function: Callable[..., list[Array]], what: str, *types: Type) ->
     with tracing(trace):
         results = function(*[trace.bind(t) for t in types])
         return trace.finish([atom_in(trace, x) for x in results]).jaxpr
+
+
+@dataclass(frozen=True)
+class ForwardOfFunction(ForwardRule):
+    """A forward rule that is a function of arrays of these types and their tangents.
+
+    It is traced when it is asked for, so that it may call the function that it belongs to.
+    """
+
+    function: Callable[..., list[Array]]
+    types: tuple[Type, ...]
+    label: str
+
+    def __call__(self, given: tuple[bool, ...], /) -> SparseJvp:
+        dots = [tangent_type(t) for t in self.types]
+        jaxpr = program_of(self.function, self.label, *self.types, *dots)
+        dense = SparseJvp(jaxpr, (True,) * (len(jaxpr.outs) // 2))
+        return on_given_tangents(dense, self.types, (True,) * len(self.types), given)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from effax.ir.build import Builder
-from effax.ir.prims import ForwardRule, ReverseRule, SparseBackward, SparseJvp, SparseVjp
+from effax.ir.prims import CustomJvp, ForwardRule, ReverseRule, SparseBackward, SparseJvp, SparseVjp
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import Type, is_inexact, tangent_type
 from effax.transforms.framework.propagation import Mask
@@ -31,6 +31,11 @@ class DenseForward(ForwardRule):
         nonzero = tuple(map(is_inexact, self.jaxpr.out_types[: self.n_outs]))
         dense = SparseJvp(self.jaxpr, nonzero)
         return on_given_tangents(dense, types, tuple(map(is_inexact, types)), given)
+
+
+def call_with_jvp(call: Jaxpr, rule: Jaxpr, label: str) -> CustomJvp:
+    """Return the call of a function without constants whose forward rule is a jaxpr."""
+    return CustomJvp(call, DenseForward(rule, 0, len(call.outs), label), 0, label)
 
 
 def on_given_tangents(
