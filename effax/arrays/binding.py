@@ -11,8 +11,10 @@ import numpy as np
 
 from effax.arrays.array import Array
 from effax.arrays.device_array import DeviceArray
+from effax.arrays.exclusive import is_taken_here, sharing, wait_until_free
 from effax.arrays.ref import EagerRef, Ref, TracedRef, consumed_error, eager_ref
 from effax.arrays.traced_array import TracedArray
+from effax.effects import ArgIndex, Row
 from effax.ir.build import typing_of
 from effax.ir.errors import EffaxError, TransformError
 from effax.ir.eval.numpy import evaluate, literal_value
@@ -117,7 +119,28 @@ def value_of(x: Operand) -> Value:
 
 
 def _apply(prim: Primitive, args: Sequence[Operand]) -> list[Array | Ref]:
-    types = typing_of(prim, tuple([a.type for a in args])).outs
+    types, effects = typing_of(prim, tuple([a.type for a in args]))
+    if not effects.effects or effects.side_effects:
+        return _evaluated(prim, args, types)
+    with sharing.lock:
+        for x in args:
+            # A callback may read a reference of the call that runs it: the old contents.
+            if type(x) is EagerRef and x._taken_by and not _is_readable(x, effects):
+                wait_until_free(x)
+        sharing.eager_operations += 1
+        try:
+            return _evaluated(prim, args, types)
+        finally:
+            sharing.eager_operations -= 1
+
+
+def _is_readable(ref: EagerRef, effects: Row[ArgIndex]) -> bool:
+    return is_taken_here(ref) and not effects.changes_state
+
+
+def _evaluated(
+    prim: Primitive, args: Sequence[Operand], types: Sequence[Type]
+) -> list[Array | Ref]:
     values = [value_of(a) for a in args]
     with np.errstate(all="ignore"):
         results = prim.evaluate(*values)

@@ -87,6 +87,7 @@ OTHER_STATE: Final[Mapping[str, str]] = {
     "effax.api.custom.values._state": "whether calls keep the values of their arguments",
     "effax.api.export_trees._nodes": "the node types that users register for export",
     "effax.arrays.config.config": "the settings of the user",
+    "effax.arrays.exclusive.sharing": "the lock of operations on references",
     "effax.extend.rules._WATCHERS": "the watcher of rules in a context",
     "effax.ir.memo._load": "the number of equations that caches keep",
     "effax.ir.memo._memoized": "the caches of functions of programs",
