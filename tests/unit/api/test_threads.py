@@ -55,7 +55,7 @@ def in_threads(run: Callable[[int], object], n: int = THREADS) -> list[Any]:
 
 
 def paused(f: Any, *operands: Any) -> tuple[Any, Any]:
-    """The run of a program that waits in the middle of its next run, where told to."""
+    """The run of a program that waits in the middle of its next run, on request."""
     compiled = jax.jit(f).lower(*operands).compile()
     program = compiled.program
     at = SimpleNamespace(pause=False, entered=threading.Event(), go=threading.Event())
@@ -244,3 +244,110 @@ def test_a_failure_in_one_thread_is_not_one_in_another() -> None:
 
     in_threads(run, 4)
     np.testing.assert_array_equal(r[...], [40, 40, 40])
+
+
+def test_enable_x64_is_of_its_thread() -> None:
+    inside, outside = threading.Event(), threading.Event()
+    double = jax.jit(lambda x: x * jnp.arange(3.0))
+
+    def wide() -> str:
+        with effax.enable_x64():
+            inside.set()
+            assert outside.wait(60)
+            return str(double(jnp.arange(3.0)).dtype)
+
+    def narrow() -> str:
+        assert inside.wait(60)
+        found = str(double(jnp.arange(3.0)).dtype)
+        outside.set()
+        return found
+
+    assert in_threads(lambda i: [wide, narrow][i](), 2) == ["float64", "float32"]
+    assert effax.config.enable_x64 is False
+
+
+def test_the_setting_of_the_process_is_that_of_new_threads() -> None:
+    effax.config.update("enable_x64", True)
+    try:
+        assert in_threads(lambda _: str(jnp.arange(3.0).dtype), 2) == ["float64"] * 2
+        with effax.enable_x64(False):
+            effax.config.update("enable_x64", True)
+            assert jnp.arange(3.0).dtype == np.float32
+            assert in_threads(lambda _: str(jnp.arange(3.0).dtype), 1) == ["float64"]
+        assert jnp.arange(3.0).dtype == np.float64
+    finally:
+        effax.config.update("enable_x64", False)
+
+
+def test_contexts_of_one_thread_are_not_seen_in_another() -> None:
+    """Named scopes, pauses of tracing and 64-bit types, in two threads that take turns."""
+    turns = [threading.Semaphore(1), threading.Semaphore(0)]
+    seen: list[list[str]] = [[], []]
+
+    def step(i: int, note: str) -> None:
+        turns[i].acquire(timeout=60)
+        seen[i].append(note)
+        turns[1 - i].release()
+
+    def run(i: int) -> Any:
+        name = f"scope{i}"
+
+        def f(x: Any) -> Any:
+            step(i, "begin")
+            with jax.named_scope(name):
+                step(i, "scoped")
+                with effax.enable_x64(bool(i)):
+                    y = x * jnp.arange(2.0)
+                    step(i, "made")
+            step(i, "end")
+            return y
+
+        return jax.make_jaxpr(f)(1.0)
+
+    first, second = in_threads(run, 2)
+    assert (first.jaxpr.out_types[0].dtype, second.jaxpr.out_types[0].dtype) == (
+        np.float32,
+        np.float64,
+    )
+    for i, program in enumerate((first, second)):
+        assert {eqn.source.scopes for eqn in program.jaxpr.eqns} == {(f"scope{i}",)}
+
+
+def widened(x: Any) -> Any:
+    with effax.enable_x64():
+        return jnp.sum(jnp.asarray(x, "float64") * jnp.arange(3.0) + 1e-12)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
+def test_enable_x64_inside_of_a_traced_function(wrap: Any) -> None:
+    x = jnp.ones(3)
+    assert wrap(widened)(x).dtype == np.float64
+    assert float(wrap(widened)(x)) - 3 > 1e-12
+    for transformed in (
+        jax.grad(widened),
+        lambda x: jax.value_and_grad(widened)(x)[1],
+        lambda x: jax.vjp(widened, x)[1](np.float64(1))[0],
+        jax.grad(jax.checkpoint(widened)),
+        jax.jacrev(widened),
+        jax.jacfwd(widened),
+    ):
+        np.testing.assert_array_equal(wrap(transformed)(x), [0, 1, 2])
+    assert wrap(jax.vmap(widened))(jnp.ones((2, 3))).dtype == np.float64
+    assert wrap(lambda x: jax.jvp(widened, (x,), (x,))[1])(x).dtype == np.float64
+    np.testing.assert_array_equal(wrap(jax.hessian(widened))(x), np.zeros((3, 3)))
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
+def test_derivatives_of_64_bit_arrays_outside_of_the_block(wrap: Any) -> None:
+    with effax.enable_x64():
+        x = jnp.arange(1.0, 4.0)
+    cube = lambda x: jnp.sum(x * x * x)  # noqa: E731
+    for f, expected in (
+        (jax.grad(cube), [3, 12, 27]),
+        (jax.jacrev(cube), [3, 12, 27]),
+        (jax.jacfwd(cube), [3, 12, 27]),
+        (jax.hessian(cube), np.diag([6.0, 12, 18])),
+    ):
+        found = wrap(f)(x)
+        assert found.dtype == np.float64
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
