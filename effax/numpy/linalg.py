@@ -67,6 +67,8 @@ def norm(
 ) -> Array:
     """Return norms of vectors or matrices; the derivative at 0 is defined as 0.
 
+    The second derivative at 0 is nan; that of an even power, which is smooth, is exact.
+
     Args:
         x: array or scalar.
         ord: None for the 2-norm of all elements; a number for vectors; "fro", "nuc", 1, -1, 2, -2,
@@ -87,7 +89,7 @@ def norm(
     value = _inexact(x)
     if axis is None:
         if ord is None:
-            flat = uf.flat_root(sum(real_square(ravel(value))))
+            flat = uf.magnitude(sum(real_square(ravel(value))))
             return reshape(flat, (1,) * value.ndim) if keepdims else flat
         if value.ndim not in (1, 2):
             raise IllTyped("norm takes a vector or a matrix", "1 or 2 axes", str(value.type))
@@ -161,7 +163,7 @@ def _vector_norm(x: Array, ord: Order, axes: tuple[int, ...], keepdims: bool) ->
     if isinstance(ord, str) or ord is None:
         raise BadArgument("unknown norm of vectors", "a number", repr(ord))
     if ord == 2:
-        return uf.flat_root(sum(real_square(x), axes, keepdims=keepdims))
+        return uf.magnitude(sum(real_square(x), axes, keepdims=keepdims))
     size = uf.absolute(x)
     if ord == np.inf:
         return max(size, axes, keepdims=keepdims)
@@ -172,13 +174,16 @@ def _vector_norm(x: Array, ord: Order, axes: tuple[int, ...], keepdims: bool) ->
     if ord == 1:
         return sum(size, axes, keepdims=keepdims)
     total = sum(power(size, ord), axes, keepdims=keepdims)
-    return uf.flat_root(total, lambda x: power(x, 1 / ord))
+    # At 0 the derivative is defined as 0, as that of x^1.5, and the second derivative is nan.
+    zero = uf.equal(total, 0)
+    root = power(uf.masked(uf.invert(zero), total, 1), 1 / ord)
+    return uf.where(zero, power(uf.masked(zero, total, 1), 1.5), root)
 
 
 def _matrix_norm(x: Array, ord: Order, axes: tuple[int, ...], keepdims: bool) -> Array:
     rows, columns = axes
     if ord in ("fro", "f"):
-        return uf.flat_root(sum(real_square(x), axes, keepdims=keepdims))
+        return uf.magnitude(sum(real_square(x), axes, keepdims=keepdims))
     if ord in (2, -2, "nuc"):
         last = moveaxis(x, axes, (-2, -1))
         if ord == "nuc":

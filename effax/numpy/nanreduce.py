@@ -198,7 +198,7 @@ def nanstd(
     >>> jnp.nanstd(jnp.array([1.0, jnp.nan, 3.0]))
     Array(1., dtype=float32)
     """
-    return uf.flat_root(nanvar(a, axis, dtype, out, ddof, keepdims, where))
+    return uf.magnitude(nanvar(a, axis, dtype, out, ddof, keepdims, where))
 
 
 @shared_docs(POSITION, "Integer array without the reduced axis.")

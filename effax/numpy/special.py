@@ -38,6 +38,8 @@ def _both_inexact(x1: ArrayLike, x2: ArrayLike, what: str) -> tuple[Array, Array
 def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return ``sqrt(x1**2 + x2**2)`` without overflow; its derivative at (0, 0) is defined as 0.
 
+    The second derivative at (0, 0) is nan; that of an even power, which is smooth, is exact.
+
     Raises:
         IllTyped: an operand is complex.
 
@@ -50,10 +52,9 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     plain = uf.bitwise_or(infinite, uf.equal(greater, 0))
     # The scale is a constant: the derivative of the whole does not depend on it.
     scale = bind1(prims.StopGradient(), uf.where(plain, 1, greater))
-    squares = [uf.square(uf.true_divide(uf.where(plain, 1, x), scale)) for x in (a, b)]
-    length = uf.multiply(scale, uf.sqrt(uf.add(*squares)))
-    far = uf.absolute(uf.where(isinf(a), a, b))
-    return uf.where(infinite, far, uf.where(plain, 0, length))
+    squares = [uf.square(uf.true_divide(uf.where(infinite, 1, x), scale)) for x in (a, b)]
+    length = uf.multiply(scale, uf.magnitude(uf.add(*squares)))
+    return uf.where(infinite, uf.absolute(uf.where(isinf(a), a, b)), length)
 
 
 @shared_docs(OPERANDS, "Floating array of the broadcast shape.")

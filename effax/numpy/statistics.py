@@ -133,7 +133,7 @@ def std(
     spread = var(
         a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction
     )
-    return uf.flat_root(spread)
+    return uf.magnitude(spread)
 
 
 @shared_docs(

@@ -353,13 +353,13 @@ def masked(mask: Array, x: Array, fill: bool | int | float = 0) -> Array:
     return bind1(p.SelectN(), mask, pr.literal(fill, array_type((), x.dtype, x.weak_type)), x)
 
 
-def flat_root(x: Array, root: UnaryFunction = sqrt) -> Array:
-    """Return a root of ``x >= 0`` whose derivative at 0 is defined as 0 instead of infinity.
+def magnitude(x: Array) -> Array:
+    """Return the root of a sum of squares, whose derivative at 0 is defined as 0.
 
-    Norms and deviations then have the least of their subgradients at 0.
+    Norms and deviations then have the least of their subgradients at 0, and squares of them have
+    the derivatives of sums of squares.
     """
-    zero = equal(x, 0)
-    return masked(invert(zero), root(masked(invert(zero), x, 1)))
+    return bind1(p.Magnitude(), x)
 
 
 def bitwise_count(x: ArrayLike, /) -> Array:

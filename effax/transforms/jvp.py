@@ -40,6 +40,7 @@ from effax.transforms.framework.propagation import (
 from effax.transforms.framework.rules import JvpOut, RuleBuilder, RuleSet, Unsupported
 from effax.transforms.framework.runner import located
 from effax.transforms.rules.common.arrays import zeros
+from effax.transforms.smooth_squares import smooth_squares
 
 
 class Jvp(NamedTuple):
@@ -73,7 +74,7 @@ def _jvp(jaxpr: Jaxpr, tangents: Mask, instantiate: bool | Mask, rules: RuleSet)
             expected=str(len(jaxpr.outs)),
             found=str(len(forced)),
         )
-    return _Differentiator(jaxpr, tangents, rules).run(forced)
+    return _Differentiator(smooth_squares(jaxpr), tangents, rules).run(forced)
 
 
 def check_tangents(jaxpr: Jaxpr, tangents: Sequence[bool]) -> None:

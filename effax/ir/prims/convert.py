@@ -14,6 +14,7 @@ from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims.common import numpy_semantics as m
 from effax.ir.prims.common.operands import (
     ANY,
+    INEXACT,
     Meaning,
     Nullary,
     Unary,
@@ -34,6 +35,7 @@ __all__ = [
     "Real",
     "SelectN",
     "StopGradient",
+    "StraightThrough",
 ]
 
 
@@ -194,6 +196,25 @@ class StopGradient(Unary):
     name = "stop_gradient"
     accepts: ClassVar[frozenset[str]] = ANY
     ufunc: ClassVar[Meaning] = np.asarray
+
+
+class StraightThrough(Nullary):
+    """``straight_through(x, y)``: the value of ``x``, with the derivative of ``y``."""
+
+    name = "straight_through"
+
+    def typing(self, *ins: Type) -> Typing:
+        x, y = arrays(self, ins, 2)
+        check_dtype(self, x, INEXACT)
+        check_same_dtype(self, (x, y))
+        if x.shape != y.shape:
+            raise IllTyped(
+                "straight_through has operands of different shape", expected=str(x), found=str(y)
+            )
+        return Typing((x,))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        return (ins[0],)
 
 
 class Copy(Unary):

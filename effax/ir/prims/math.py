@@ -45,6 +45,7 @@ __all__ = [
     "Log",
     "Log1p",
     "Logistic",
+    "Magnitude",
     "Pow",
     "Rsqrt",
     "Sin",
@@ -100,6 +101,14 @@ class Sqrt(Unary):
 
     name = "sqrt"
     accepts: ClassVar[frozenset[str]] = INEXACT
+    ufunc: ClassVar[Meaning] = np.sqrt
+
+
+class Magnitude(Unary):
+    """The square root of a sum of squares, whose derivative at 0 is defined as 0."""
+
+    name = "magnitude"
+    accepts: ClassVar[frozenset[str]] = FLOATS
     ufunc: ClassVar[Meaning] = np.sqrt
 
 

@@ -24,6 +24,10 @@ def identity(w: Writer, prim: p.Elementwise, ins: Sequence[Val]) -> Sequence[Val
     return ins
 
 
+def straight_through(w: Writer, prim: p.StraightThrough, ins: Sequence[Val]) -> Sequence[Val]:
+    return ins[:1]
+
+
 def real(w: Writer, prim: p.Real, ins: Sequence[Val]) -> Sequence[Val]:
     return (ops.real(w, ins[0]),)
 
@@ -112,6 +116,7 @@ def _selected(w: Writer, which: Val, cases: Sequence[Val], first: int) -> Val:
 
 RULES: Final[LoweringRules] = (
     NO_RULES.extend(p.StopGradient, identity)
+    .extend(p.StraightThrough, straight_through)
     .extend(p.Copy, identity)
     .extend(p.Real, real)
     .extend(p.Imag, imag)

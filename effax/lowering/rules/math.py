@@ -20,6 +20,7 @@ OPERATIONS: Final[dict[type[p.Elementwise], str]] = {
     p.Log: "log",
     p.Log1p: "log_plus_one",
     p.Sqrt: "sqrt",
+    p.Magnitude: "sqrt",
     p.Rsqrt: "rsqrt",
     p.Cbrt: "cbrt",
     p.Sin: "sine",

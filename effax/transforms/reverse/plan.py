@@ -29,6 +29,7 @@ from effax.transforms.reverse.template import (
     application,
     reverse_template,
 )
+from effax.transforms.smooth_squares import smooth_squares
 from effax.transforms.transpose.plan import add_wholes
 
 Step = tuple[Eqn, ReverseTemplate | None]
@@ -85,6 +86,7 @@ def plan_reverse(
     for i, v in enumerate(jaxpr.binders):
         if isinstance(v.type, RefType):
             return Composed(f"{jaxpr.name_of(i)} is a reference")
+    jaxpr = smooth_squares(jaxpr)
     eqns = list(jaxpr.eqns)
     for eqn in eqns:
         if eqn.effects is not NO_EFFECTS and eqn.effects:

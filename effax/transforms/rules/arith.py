@@ -20,9 +20,9 @@ from effax.transforms.rules.common.pointwise import (
     constant,
     div,
     in_shape,
+    inverse_magnitude,
     mul,
     neg,
-    nonzero,
     pointwise,
     scaled,
     unary,
@@ -94,7 +94,7 @@ def _sign_jvp(
         return JvpOut([s], [None])
     assert dz is not None
     turn = b(p.Imag(), mul(b, b(p.Conj(), s), dz))
-    angle = div(b, turn, nonzero(b, b(p.Abs(), z)))
+    angle = mul(b, turn, inverse_magnitude(b, b(p.Abs(), z)))
     return JvpOut([s], [mul(b, s, b(p.Complex(), lit(0, angle.type), angle))])
 
 
@@ -108,11 +108,12 @@ def _nextafter_jvp(
 
 
 def _abs(b: RuleBuilder, d: Atom, x: Atom, y: Atom) -> Atom:
-    # d|x| = sign(x)·dx, with slope 1 at 0; d|z| = Re(conj(z)·dz)/|z|, and 0 at 0
+    # d|x| = sign(x)·dx, with slope 1 at 0; d|z| = Re(conj(z)·dz)/|z|, and 0 at 0, where the second
+    # derivative is nan
     if not is_complex(x.type.dtype):
         return where(b, b(p.Ge(), x, const(0, x)), d, neg(b, d))
     toward = b(p.Real(), mul(b, b(p.Conj(), x), d))
-    return div(b, toward, nonzero(b, y))
+    return mul(b, toward, inverse_magnitude(b, y))
 
 
 RULES: Final[RuleSet] = (

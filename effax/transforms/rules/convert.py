@@ -131,8 +131,15 @@ def _complex_jvp(
     return JvpOut([z], [in_shape(b, b(prim, *parts), z)])
 
 
+def _straight_through_jvp(
+    b: RuleBuilder, prim: Primitive, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+) -> JvpOut:
+    return JvpOut([b(prim, *primals)], [tangents[1]])
+
+
 RULES: Final[RuleSet] = (
     NO_RULES.extend(p.StopGradient, constant())
+    .extend(p.StraightThrough, pointwise(_straight_through_jvp))
     .extend(p.BitcastConvertType, constant())
     .extend(p.SelectN, pointwise(_select_jvp, _select_transpose))
     .extend(p.ConvertElementType, pointwise(_convert_jvp, _convert_transpose))

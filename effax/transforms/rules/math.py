@@ -17,6 +17,7 @@ from effax.transforms.rules.common.pointwise import (
     binary,
     const,
     div,
+    inverse_magnitude,
     mul,
     neg,
     nonzero,
@@ -57,6 +58,11 @@ def _pow_dx(b: RuleBuilder, d: Atom, x: Atom, y: Atom, z: Atom) -> Atom:
 def _pow_dy(b: RuleBuilder, d: Atom, x: Atom, y: Atom, z: Atom) -> Atom:
     # d(x^y)/dy = x^y·log x, and 0 where x = 0 and y >= 0
     return mul(b, d, mul(b, b(p.Log(), nonzero(b, x)), z))
+
+
+def _magnitude(b: RuleBuilder, d: Atom, x: Atom, y: Atom) -> Atom:
+    # d √s = ds/(2y), and 0 at 0, where the second derivative is nan
+    return mul(b, d, scaled(b, inverse_magnitude(b, y), 0.5))
 
 
 def _tanh(b: RuleBuilder, d: Atom, x: Atom, y: Atom) -> Atom:
@@ -118,6 +124,7 @@ RULES: Final[RuleSet] = (
     .extend(p.Log1p, unary(lambda b, d, x, y: div(b, d, shifted(b, x, 1))))
     # d √x = dx/(2y);  d x^(-1/2) = -y/(2x)·dx;  d x^(1/3) = dx/(3y²)
     .extend(p.Sqrt, unary(lambda b, d, x, y: mul(b, d, div(b, const(0.5, y), y))))
+    .extend(p.Magnitude, unary(_magnitude))
     .extend(p.Rsqrt, unary(lambda b, d, x, y: mul(b, d, scaled(b, div(b, y, x), -0.5))))
     .extend(
         p.Cbrt,

@@ -79,7 +79,7 @@ ROOTS = {
     "sign": constant(lambda m, x: m.numpy.sign(x), (0.0, 0.0), (-2.0, -1.0)),
     "hypot with 0": trap(
         lambda m, x: m.numpy.hypot(x, 0.0),
-        (0.0, 0.0, 0.0, 0.0),
+        (0.0, 0.0, 0.0, nan),
         (-2.0, 2.0, -1.0, 0.0),
         (inf, inf, 1.0, 0.0),
         but=(0.0, inf),
@@ -92,13 +92,13 @@ ROOTS = {
     ),
     "norm": trap(
         lambda m, x: m.numpy.linalg.norm(pair(m, x, 0.0)),
-        (0.0, 0.0, 0.0, 0.0),
+        (0.0, 0.0, 0.0, nan),
         (-3.0, 3.0, -1.0, 0.0),
         but=(0.0,),
     ),
     "norm of a matrix": trap(
         lambda m, x: m.numpy.linalg.norm(m.numpy.stack([twice(m, x)] * 2)),
-        (0.0, 0.0, 0.0, 0.0),
+        (0.0, 0.0, 0.0, nan),
         (1.0, 2.0, 2.0, 0.0),
         but=(0.0,),
     ),
@@ -107,7 +107,7 @@ ROOTS = {
     ),
     "norm of order 3": trap(
         lambda m, x: m.numpy.linalg.norm(twice(m, x), 3),
-        (0.0, 0.0, 0.0, 0.0),
+        (0.0, 0.0, 0.0, nan),
         (1.0, 2 ** (1 / 3), 2 ** (1 / 3), 0.0),
         but=(0.0,),
     ),
@@ -119,11 +119,11 @@ ROOTS = {
     ),
     "norm of order 0": constant(lambda m, x: m.numpy.linalg.norm(twice(m, x), 0), (0.0, 0.0)),
     "std of a constant": trap(
-        lambda m, x: m.numpy.std(twice(m, x)), (0.0, 0.0, 0.0, 0.0), but=(0.0,)
+        lambda m, x: m.numpy.std(twice(m, x)), (0.0, 0.0, 0.0, nan), but=(0.0,)
     ),
     "std where two are equal": trap(
         lambda m, x: m.numpy.std(pair(m, x, 1.0)),
-        (1.0, 0.0, 0.0, 0.0),
+        (1.0, 0.0, 0.0, nan),
         (3.0, 1.0, 0.5, 0.0),
         but=(1.0,),
     ),
@@ -133,7 +133,7 @@ ROOTS = {
     ),
     "nanstd": trap(
         lambda m, x: m.numpy.nanstd(m.numpy.stack([x, m.numpy.float32(nan), x])),
-        (1.0, 0.0, 0.0, 0.0),
+        (1.0, 0.0, 0.0, nan),
         but=(1.0,),
     ),
 }
@@ -272,14 +272,14 @@ ANGLES = {
     ),
     "the first derivative of abs of a complex number": trap(
         lambda m, x: m.grad(lambda y: m.numpy.abs(m.lax.complex(y, y)))(x),
-        (0.0, 0.0, 2.0, 0.0),
+        (0.0, 0.0, nan, nan),
     ),
     "sign of a complex number": trap(
         lambda m, x: m.numpy.imag(m.numpy.sign(m.lax.complex(1 + 0 * x, x))),
         (0.0, 0.0, 1.0, 0.0),
     ),
     "sign of complex zero": trap(
-        lambda m, x: m.numpy.imag(m.numpy.sign(m.lax.complex(x, x))), (0.0, 0.0, 0.0, 0.0)
+        lambda m, x: m.numpy.imag(m.numpy.sign(m.lax.complex(x, x))), (0.0, 0.0, 0.0, nan)
     ),
     "sinc": trap(
         lambda m, x: m.numpy.sinc(x),

@@ -37,6 +37,7 @@ NAMES = {
     "and": "bitwise_and",
     "or": "bitwise_or",
     "xor": "bitwise_xor",
+    "magnitude": "sqrt",
 }
 # XLA computes 2^x of narrow floats as exp(x·log 2), rounded twice.
 INEXACT_IN_XLA = {("exp2", "bfloat16"), ("exp2", "float16")}

@@ -93,7 +93,7 @@ def _unary() -> list[Case]:
         prims.IntegerPow(2),
         prims.IntegerPow(0),
     ]
-    positive = [prims.Log(), prims.Log1p(), prims.Sqrt(), prims.Rsqrt()]
+    positive = [prims.Log(), prims.Log1p(), prims.Sqrt(), prims.Magnitude(), prims.Rsqrt()]
     linear = [prims.Neg(), prims.Copy(), prims.ConvertElementType(F64)]
     return [
         *(Case(p, (X,)) for p in everywhere),
@@ -361,7 +361,7 @@ def _discrete() -> list[Case]:
     return [
         *(Case(p, (i, j)) for p in integral),
         *(Case(p, (i, np.asarray(2, np.int32))) for p in integral),
-        *(Case(p, (X, Y)) for p in (*compared, prims.Nextafter())),
+        *(Case(p, (X, Y)) for p in (*compared, prims.Nextafter(), prims.StraightThrough())),
         *(
             Case(p, (true, false))
             for p in (prims.And(), prims.Or(), prims.Xor(), prims.Max(), prims.Min())

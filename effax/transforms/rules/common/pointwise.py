@@ -90,6 +90,12 @@ def nonzero(b: Builder, x: Atom) -> Atom:
     return where(b, b(p.Eq(), x, const(0, x)), const(1, x), x)
 
 
+def inverse_magnitude(b: Builder, y: Atom) -> Atom:
+    """Return ``1/y`` for a magnitude ``y``; at 0 it is 0, and its derivative is infinite."""
+    is_zero = b(p.Eq(), y, const(0, y))
+    return where(b, is_zero, b(p.Sqrt(), y), div(b, const(1, y), nonzero(b, y)))
+
+
 def in_shape(b: Builder, x: Atom, like: Atom) -> Atom:
     """Return a scalar ``x`` broadcast to the shape of ``like``."""
     if x.type.shape == like.type.shape:

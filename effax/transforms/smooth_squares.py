@@ -1,0 +1,158 @@
+"""Squares of magnitudes, which are differentiated as sums of squares.
+
+Before::
+
+    { lambda ; a:f32[]. let b:f32[] = magnitude a; c:f32[] = square b in (c,) }
+
+After::
+
+    { lambda ; a:f32[]. let
+        b:f32[] = magnitude a
+        c:f32[] = square b
+        d:f32[] = straight_through c a
+      in (d,) }
+
+A magnitude has no derivative at 0, and its square has one, of every order: the chain rule would
+multiply 0 by infinity. The values are unchanged. Nothing else is: other even functions of a
+magnitude have second derivatives of nan at 0.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from effax.ir import prims as p
+from effax.ir.dtypes import is_complex
+from effax.ir.edit.rewriter import Rewriter
+from effax.ir.primitive import Primitive
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
+from effax.ir.types import ArrayType
+
+ROOTS: Final = frozenset({p.Magnitude, p.Abs})
+"""Primitives whose squares are smooth."""
+
+MOVES: Final[tuple[type[Primitive], ...]] = (
+    *(p.BroadcastInDim, p.ExpandDims, p.Reshape, p.Squeeze, p.Transpose, p.Rev),
+    *(p.Slice, p.DynamicSlice, p.Gather),
+)
+"""Primitives that move elements of their first operand, so that they commute with the square."""
+
+DEPTH: Final = 8
+"""The number of equations from a square back to its magnitude."""
+
+
+def smooth_squares(jaxpr: Jaxpr) -> Jaxpr:
+    """Return the program, with squares of magnitudes that have the derivatives of sums of squares.
+
+    Type:     a -> b  =>  a -> b
+    Effects:  unchanged.
+    Laws:     tests/unit/transforms/test_smooth_squares.py
+    """
+    for eqn in jaxpr.eqns:
+        if type(eqn.prim) in ROOTS and _is_root(eqn):
+            return _Squares(jaxpr).run()
+    return jaxpr
+
+
+def _is_root(eqn: Eqn) -> bool:
+    """Return whether an equation is a magnitude that has no derivative at 0 and a smooth square.
+
+    The magnitude of a real number has a square with the right derivatives already.
+    """
+    type_ = eqn.ins[0].type
+    return type(eqn.prim) is p.Magnitude or (
+        type(eqn.prim) is p.Abs and isinstance(type_, ArrayType) and is_complex(type_.dtype)
+    )
+
+
+def _even_power(eqn: Eqn) -> tuple[Var, int] | None:
+    """Return the variable and the exponent of an even power of it."""
+    prim, ins = eqn.prim, eqn.ins
+    first = ins[0] if ins else None
+    if not isinstance(first, Var):
+        return None
+    if isinstance(prim, p.Square) or (isinstance(prim, p.Mul) and ins[1] == first):
+        return first, 2
+    n: object = None
+    if isinstance(prim, p.IntegerPow):
+        n = prim.y
+    elif isinstance(prim, p.Pow) and isinstance(ins[1], Lit):
+        n = ins[1].value
+    if isinstance(n, int | float) and n >= 2 and n % 2 == 0:
+        return first, int(n)
+    return None
+
+
+class _Squares(Rewriter):
+    """One run of the pass.
+
+    Attributes:
+        made: by variable, the equation that defines it, if it is its only result.
+        squares: by variable, its smooth square in the new program, or None.
+    """
+
+    __slots__ = ("made", "squares")
+
+    def run(self) -> Jaxpr:
+        self.made: dict[int, Eqn] = {}
+        self.squares: dict[int, Atom | None] = {}
+        for eqn in self.jaxpr.eqns:
+            outs = self.keep(eqn, self.operands(eqn))
+            power = _even_power(eqn)
+            square = None if power is None else self._square(eqn, power[0], DEPTH)
+            if power is not None and square is not None:
+                if power[1] > 2:
+                    (square,) = self.emit(eqn, p.IntegerPow(power[1] // 2), [square])
+                self.replace(eqn, self.emit(eqn, p.StraightThrough(), [outs[0], square]))
+            if len(eqn.outs) == 1:
+                self.made[eqn.outs[0].id] = eqn
+        return self.finish()
+
+    def _square(self, at: Eqn, atom: Atom, depth: int) -> Atom | None:
+        """Return the smooth square of a value, emitted at an equation; None if there is none."""
+        if isinstance(atom, Lit) or atom.id not in self.made or not depth:
+            return None
+        if atom.id not in self.squares:
+            self.squares[atom.id] = self._square_of(at, self.made[atom.id], depth - 1)
+        return self.squares[atom.id]
+
+    def _square_of(self, at: Eqn, eqn: Eqn, depth: int) -> Atom | None:
+        prim, ins, args = eqn.prim, eqn.ins, self.operands(eqn)
+        if _is_root(eqn):
+            return args[0] if isinstance(prim, p.Magnitude) else self._sum_of_squares(at, args[0])
+        if isinstance(prim, p.Mul):
+            for x, factor in ((ins[0], args[1]), (ins[1], args[0])):
+                # (c·m)² = c·(c·m²), which overflows only if the derivative does
+                if (square := self._square(at, x, depth)) is not None:
+                    return self._one(at, p.Mul(), factor, self._one(at, p.Mul(), factor, square))
+            return None
+        if isinstance(prim, p.SelectN | p.Concatenate):
+            return self._of_cases(at, eqn, depth)
+        if not isinstance(prim, (p.Neg, p.Div, *MOVES)):
+            return None
+        square = self._square(at, ins[0], depth)
+        if square is None or isinstance(prim, p.Neg):
+            return square
+        if isinstance(prim, p.Div):
+            return self._one(at, prim, self._one(at, prim, square, args[1]), args[1])
+        return self._one(at, prim, square, *args[1:])
+
+    def _of_cases(self, at: Eqn, eqn: Eqn, depth: int) -> Atom | None:
+        """Return the square of selected or joined values, if one of them has a smooth square."""
+        first = 1 if isinstance(eqn.prim, p.SelectN) else 0
+        cases = eqn.ins[first:]
+        squares = [self._square(at, case, depth) for case in cases]
+        if all(square is None for square in squares):
+            return None
+        made = [
+            self._one(at, p.Square(), self.read(case)) if square is None else square
+            for case, square in zip(cases, squares, strict=True)
+        ]
+        return self._one(at, eqn.prim, *self.operands(eqn)[:first], *made)
+
+    def _sum_of_squares(self, at: Eqn, z: Atom) -> Atom:
+        parts = [self._one(at, p.Square(), self._one(at, part, z)) for part in (p.Real(), p.Imag())]
+        return self._one(at, p.Add(), *parts)
+
+    def _one(self, at: Eqn, prim: Primitive, *ins: Atom) -> Atom:
+        return self.emit(at, prim, ins)[0]
