@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 from weakref import ref
 
+import numpy as np
+
 from effax.arrays.argument_checks import integers, strings
 from effax.arrays.array import Array
 from effax.arrays.ref import Ref
@@ -97,8 +99,8 @@ class StaticArgs(NamedTuple):
             by_name = [(names[n], args[n]) for n in self.nums if n < len(args)]
             raise _not_hashable([*by_name, *named]) from None
         return StaticValues(
-            tuple([(type(v), _weak(v, on_collected)) for v in values]),
-            tuple([(k, type(v), _weak(v, on_collected)) for k, v in named]),
+            tuple([(type(v), _key(v, on_collected)) for v in values]),
+            tuple([(k, type(v), _key(v, on_collected)) for k, v in named]),
         )
 
 
@@ -116,6 +118,19 @@ class StaticValues(NamedTuple):
         """Return whether a value has been collected."""
         values = [entry[-1] for entry in (*self.positional, *self.named)]
         return any(isinstance(x, ref) and x() is None for x in values)
+
+
+def _key(value: object, on_collected: Callable[[object], None]) -> object:
+    """Return an object that equals that of another value if no program distinguishes the two.
+
+    ``0.0 == -0.0`` and ``(1,) == (True,)``, of which programs differ.
+    """
+    kind = type(value)
+    if kind is float or kind is complex:
+        return np.asarray(value).tobytes()
+    if isinstance(value, tuple) and kind.__eq__ is tuple.__eq__:
+        return tuple([(type(v), _key(v, on_collected)) for v in value])
+    return _weak(value, on_collected)
 
 
 def _weak(value: object, on_collected: Callable[[object], None]) -> object:

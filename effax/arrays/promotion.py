@@ -39,7 +39,7 @@ def _kept_literal(value: Scalar, kind: str, type_: ArrayType) -> Lit:
 
 def literal(value: Scalar, type_: ArrayType) -> Lit:
     """Return a typed scalar constant. Raises BadArgument where it overflows the dtype."""
-    if value == 0:
+    if value == 0 or type(value) is complex:
         # Zeros of either sign are equal, and would share one entry of a cache.
         return lit(value, type_)
     if type(value) is int and type_.dtype.kind in "iu":

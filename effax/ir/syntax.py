@@ -8,7 +8,7 @@ is a list. ``==`` is structural; it ignores the sources of equations and the nam
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple, final
+from typing import TYPE_CHECKING, NamedTuple, final
 
 import numpy as np
 from pyrsistent import PVector, pvector
@@ -23,11 +23,12 @@ from effax.effects import (
 )
 from effax.ir.axes import Axes, joined_axes
 from effax.ir.errors import IllTyped
-from effax.ir.primitive import Owner, Primitive
+from effax.ir.primitive import Primitive
 from effax.ir.recursion import postorder, subjaxprs_of
 from effax.ir.source import SavedSource, Source
 from effax.ir.text.display import DISPLAY
 from effax.ir.text.names import VAR_NAMES
+from effax.ir.text.nan import signed_nan
 from effax.ir.text.notebook import drawn
 from effax.ir.types import ArrayType, Type
 
@@ -52,7 +53,7 @@ class Var(NamedTuple):
 
 @final
 class Lit:
-    """A scalar constant. Equality is that of dtype and bits: ``0.`` is not ``-0.``, nan is nan."""
+    """A scalar constant. Equality is that of dtype and bits; of a nan, only the sign is kept."""
 
     __slots__ = ("_key", "type", "value")
 
@@ -61,9 +62,12 @@ class Lit:
     _key: tuple[str, ArrayType]
 
     def __init__(self, value: Scalar, type: ArrayType) -> None:
+        text = repr(value)
+        if value != value:  # noqa: PLR0124  a nan
+            value, text = signed_nan(value)
         object.__setattr__(self, "value", value)
         object.__setattr__(self, "type", type)
-        object.__setattr__(self, "_key", (repr(value), type))
+        object.__setattr__(self, "_key", (text, type))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a literal is immutable: cannot set {name}")
@@ -78,10 +82,10 @@ class Lit:
         return (Lit, (self.value, self.type))
 
     def __str__(self) -> str:
-        return f"{self.value!r}:{self.type}"
+        return f"{self._key[0]}:{self.type}"
 
     def __repr__(self) -> str:
-        return f"Lit({self.value!r}, {self.type})"
+        return f"Lit({self._key[0]}, {self.type})"
 
 
 Atom = Var | Lit
@@ -157,7 +161,6 @@ class Jaxpr:
         "_class",
         "_effects",
         "_hash",
-        "_owner",
         "_size",
         "_subjaxprs",
         "binders",
@@ -175,7 +178,6 @@ class Jaxpr:
     _hash: int | None
     _subjaxprs: tuple[Jaxpr, ...] | None
     _effects: Row[ArgIndex] | None
-    _owner: Owner | Literal[False] | None
     _size: int | None
     _class: _Class | None
     _axes: Axes | None
@@ -199,7 +201,6 @@ class Jaxpr:
         put(self, "_hash", None)
         put(self, "_subjaxprs", None)
         put(self, "_effects", None)
-        put(self, "_owner", None)
         put(self, "_size", None)
         put(self, "_class", None)
         put(self, "_axes", None)

@@ -397,7 +397,7 @@ def _reference_text(eqn: Eqn, prim: Get | Swap | AddUpdate) -> str:
 
 
 def _operand(atom: Atom) -> str:
-    return repr(atom.value) if isinstance(atom, Lit) else VAR_NAMES[atom.id]
+    return str(atom).partition(":")[0] if isinstance(atom, Lit) else VAR_NAMES[atom.id]
 
 
 def _tone(eqn: Eqn) -> str:
