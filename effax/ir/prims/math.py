@@ -69,7 +69,7 @@ class Exp2(Unary):
 
     name = "exp2"
     accepts: ClassVar[frozenset[str]] = INEXACT
-    ufunc: ClassVar[Meaning] = np.exp2
+    ufunc: ClassVar[Meaning] = m.exp2
 
 
 class Expm1(Unary):

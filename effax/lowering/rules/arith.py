@@ -8,11 +8,12 @@ from typing import Final
 from effax.ir import prims as p
 from effax.ir.dtypes import (
     family,
+    is_complex,
     is_integer,
-    real_dtype,
 )
 from effax.ir.prims.reduce import greatest
 from effax.lowering import ops
+from effax.lowering.rules.common import complex_functions
 from effax.lowering.rules.common.pointwise import aligned, same_rules
 from effax.lowering.writer import LoweringRules, Val, Writer
 
@@ -24,7 +25,6 @@ OPERATIONS: Final[dict[type[p.Elementwise], str]] = {
     p.Add: "add",
     p.Sub: "subtract",
     p.Mul: "multiply",
-    p.Rem: "remainder",
     p.Nextafter: "chlo.next_after",
 }
 
@@ -47,6 +47,16 @@ def div(w: Writer, prim: p.Div, ins: Sequence[Val]) -> Sequence[Val]:
     return (ops.select(w, by_zero, ones, quotient),)
 
 
+def rem(w: Writer, prim: p.Rem, ins: Sequence[Val]) -> Sequence[Val]:
+    x, y = aligned(w, ins)
+    if not is_integer(x.type.dtype):
+        return (ops.same(w, "remainder", x, y),)
+    # x rem 0 = x on every backend, but XLA traps where it folds constants.
+    by_zero = ops.compare(w, "EQ", y, ops.full(w, 0, y))
+    rest = ops.same(w, "remainder", x, ops.select(w, by_zero, ops.full(w, 1, y), y))
+    return (ops.select(w, by_zero, x, rest),)
+
+
 def square(w: Writer, prim: p.Square, ins: Sequence[Val]) -> Sequence[Val]:
     return (ops.same(w, "multiply", ins[0], ins[0]),)
 
@@ -55,7 +65,9 @@ def absolute(w: Writer, prim: p.Abs, ins: Sequence[Val]) -> Sequence[Val]:
     (x,) = ins
     if family(x.type.dtype) == "uint":
         return (x,)
-    return (ops.mapped(w, "abs", x.type.update(dtype=real_dtype(x.type.dtype)), x),)
+    if is_complex(x.type.dtype):
+        return (complex_functions.absolute(w, x),)
+    return (ops.same(w, "abs", x),)
 
 
 RULES: Final[LoweringRules] = (
@@ -64,4 +76,5 @@ RULES: Final[LoweringRules] = (
     .extend(p.Square, square)
     .extend(p.Abs, absolute)
     .extend(p.Div, div)
+    .extend(p.Rem, rem)
 )

@@ -9,13 +9,11 @@ from effax.ir import prims as p
 from effax.ir.dtypes import (
     FLOAT32,
     as_dtype,
-    complex_dtype,
     family,
     is_complex,
-    real_dtype,
 )
 from effax.lowering import ops
-from effax.lowering.mlir_text import tensor
+from effax.lowering.rules.common.complex_functions import joined
 from effax.lowering.rules.common.pointwise import aligned, common_shape
 from effax.lowering.writer import NO_RULES, LoweringRules, Val, Writer
 
@@ -34,14 +32,6 @@ def real(w: Writer, prim: p.Real, ins: Sequence[Val]) -> Sequence[Val]:
 
 def imag(w: Writer, prim: p.Imag, ins: Sequence[Val]) -> Sequence[Val]:
     return (ops.imag(w, ins[0]),)
-
-
-def joined(w: Writer, x: Val, y: Val) -> Val:
-    """Return ``x + i·y``; parts narrower than float32 are widened."""
-    type_ = x.type.update(dtype=complex_dtype(x.type.dtype))
-    part = real_dtype(type_.dtype)
-    x, y = ops.convert(w, x, part), ops.convert(w, y, part)
-    return w.op1(f"stablehlo.complex {x}, {y} : {tensor(type_)}", type_)
 
 
 def conj(w: Writer, prim: p.Conj, ins: Sequence[Val]) -> Sequence[Val]:

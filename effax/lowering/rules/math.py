@@ -11,6 +11,7 @@ from effax.ir.dtypes import (
     is_complex,
 )
 from effax.lowering import ops
+from effax.lowering.rules.common.complex_functions import FORMULAS, SIGNS, by_parts, on_its_branch
 from effax.lowering.rules.common.pointwise import aligned, is_narrow, same_rules
 from effax.lowering.writer import LoweringRules, Val, Writer
 
@@ -19,22 +20,11 @@ OPERATIONS: Final[dict[type[p.Elementwise], str]] = {
     p.Expm1: "exponential_minus_one",
     p.Log: "log",
     p.Log1p: "log_plus_one",
-    p.Sqrt: "sqrt",
     p.Magnitude: "sqrt",
     p.Rsqrt: "rsqrt",
     p.Cbrt: "cbrt",
-    p.Sin: "sine",
-    p.Cos: "cosine",
     p.Tan: "tan",
-    p.Asin: "chlo.asin",
-    p.Acos: "chlo.acos",
-    p.Atan: "chlo.atan",
-    p.Sinh: "chlo.sinh",
-    p.Cosh: "chlo.cosh",
     p.Tanh: "tanh",
-    p.Asinh: "chlo.asinh",
-    p.Acosh: "chlo.acosh",
-    p.Atanh: "chlo.atanh",
     p.Logistic: "logistic",
     p.Erf: "chlo.erf",
     p.Erfc: "chlo.erfc",
@@ -89,8 +79,16 @@ def _powered(w: Writer, x: Val, n: int) -> Val:
     return ops.full(w, 1, x) if power is None else power
 
 
+def _complex_rules(rules: LoweringRules) -> LoweringRules:
+    for prim in FORMULAS:
+        rules = rules.extend(prim, by_parts(prim))
+    for prim in SIGNS:
+        rules = rules.extend(prim, on_its_branch(prim))
+    return rules
+
+
 RULES: Final[LoweringRules] = (
-    same_rules(OPERATIONS)
+    _complex_rules(same_rules(OPERATIONS))
     .extend(p.Exp2, exp2)
     .extend(p.Pow, pow_)
     .extend(p.IntegerPow, integer_pow)

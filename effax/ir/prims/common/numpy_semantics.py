@@ -79,7 +79,7 @@ def square(x: Value) -> Value:
     if x.dtype.kind != "c":
         return np.asarray(np.square(x))
     re, im = _parts(x)
-    return _complex((re - im) * (re + im), 2 * re * im)
+    return _complex((re - im) * (re + im), 2 * (re * im))
 
 
 def complex_div(x: Value, y: Value) -> Value:
@@ -125,7 +125,7 @@ def log1p(x: Value) -> Value:
     re, im = _parts(x)
     # |1 + x|² = 1 + (re·(2 + re) + im²)
     near = np.log1p(re * (2 + re) + im * im) / 2
-    far = np.log(np.hypot(1 + re, im))
+    far = np.real(np.log(1 + x))
     return _complex(np.where(np.abs(x) < 0.5, near, far), np.arctan2(im, 1 + re))
 
 
@@ -186,7 +186,20 @@ def rem(x: Value, y: Value) -> Value:
 @_wide2
 def power(x: Value, y: Value) -> Value:
     """Return x to the power y."""
-    return np.asarray(np.power(x, y))
+    made = np.asarray(np.power(x, y))
+    if x.dtype.kind != "f":
+        return made
+    # NumPy computes the square root for some layouts, which differs at -inf and -0.
+    root = np.asarray(y == 0.5)
+    if not root.any():
+        return made
+    return np.where(root, np.where(np.isneginf(x), -x, made + np.asarray(0, x.dtype)), made)
+
+
+def exp2(x: Value) -> Value:
+    """Return 2^x, exact if x is an integer, which NumPy's is not at 127."""
+    two = np.asarray(2, x.dtype)
+    return np.asarray(np.exp2(x) if x.dtype.kind == "c" else np.power(two, x))
 
 
 def integer_power(x: Value, n: int) -> Value:
