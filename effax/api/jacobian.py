@@ -14,7 +14,6 @@ from effax.api.vjp import vjp
 from effax.arrays.argument_checks import argument_positions, check_callable
 from effax.arrays.array import Array
 from effax.arrays.batching import vmap
-from effax.arrays.promotion import converted
 from effax.arrays.tracing import flat_args, label_of, like
 from effax.ir.dtypes import is_inexact_dtype
 from effax.ir.errors import IllTyped
@@ -59,7 +58,7 @@ def _basis(leaves: Sequence[Array]) -> list[Array]:
         rows = jnp.equal(
             jnp.reshape(jnp.arange(total), (total, 1)), jnp.arange(before, before + x.size)
         )
-        columns.append(jnp.reshape(converted(rows, x.dtype, False), (total, *x.shape)))
+        columns.append(jnp.reshape(jnp.astype(rows, x.dtype), (total, *x.shape)))
         before += x.size
     return columns
 

@@ -31,6 +31,7 @@ def as_value(x: object, what: str = "an argument") -> Array:
 
     Raises:
         IllTyped: ``x`` is not an array or number, but a reference, a string, a list, ...
+        BadArgument: a 64-bit integer does not fit into 32 bits, and 64-bit dtypes are off.
     """
     if isinstance(x, Array):
         return x
@@ -45,8 +46,23 @@ def as_value(x: object, what: str = "an argument") -> Array:
                 expected="booleans, integers, floats or complex numbers",
                 found=str(x.dtype),
             )
-        return from_numpy(np.array(x, dtype=allowed(x.dtype)))
+        value = np.array(x, dtype=allowed(x.dtype))
+        if value.dtype.kind in "iu" and value.dtype.itemsize < x.dtype.itemsize:
+            _check_kept(value, x, what)
+        return from_numpy(value)
     raise not_an_array(x, what)
+
+
+def _check_kept(narrow: np.ndarray, wide: np.ndarray | np.generic, what: str) -> None:
+    """Raise BadArgument where an integer changed in a narrower dtype."""
+    lost = np.asarray(wide)[narrow != wide]
+    if lost.size:
+        raise BadArgument(
+            f"an integer of {what} does not fit",
+            expected=f"values of {narrow.dtype}, since 64-bit dtypes are not enabled",
+            found=f"{lost[0]}, of {lost.dtype}",
+            remedy="pass an explicit dtype to `asarray`, or enable 64-bit dtypes",
+        )
 
 
 def is_python_scalar(x: object) -> TypeGuard[bool | int | float | complex]:

@@ -27,6 +27,7 @@ from effax.ir.dtypes import (
 )
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import BroadcastInDim, Copy
+from effax.ir.prims.common.numpy_semantics import convert
 from effax.ir.trace import current_trace
 from effax.ir.types import ArrayType, Shape, array_type
 
@@ -84,6 +85,7 @@ def asarray(
 
     Raises:
         IllTyped: ``a`` is none of these (a reference, a string, ...).
+        BadArgument: an integer overflows the dtype, where none is requested.
 
     >>> jnp.asarray([1.0, 2.0])
     Array([1., 2.], dtype=float32)
@@ -96,8 +98,11 @@ def asarray(
     if is_python_scalar(a):
         return _number(a, dtype)
     if isinstance(a, np.ndarray | np.generic):
-        made = as_value(a, "the argument of asarray")
-        return made if dtype is None else pr.astype(made, dtype)
+        if dtype is None or a.dtype.kind not in "iuf" or a.dtype.itemsize < 8:
+            made = as_value(a, "the argument of asarray")
+            return made if dtype is None else pr.astype(made, dtype)
+        # Without the detour over a 32-bit dtype, which changes values.
+        return from_numpy(np.array(convert(np.asarray(a), default_dtype(dtype))))
     if isinstance(a, list | tuple | range):
         return _nested(list(a), dtype)
     if not isinstance(a, Ref) and (hasattr(a, "__array__") or isinstance(a, memoryview)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 
 from effax.arrays import promotion as pr
@@ -11,8 +13,15 @@ from effax.arrays.conversion import as_value
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.shared_docs import OPERANDS, shared_docs
 from effax.ir import prims as p
-from effax.ir.dtypes import DType, family, is_complex, is_float, is_inexact_dtype
-from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.dtypes import (
+    DType,
+    family,
+    int_bounds,
+    is_complex,
+    is_float,
+    is_inexact_dtype,
+)
+from effax.ir.errors import IllTyped
 from effax.ir.syntax import Lit
 from effax.ir.types import Shape, array_type
 from effax.numpy import ufuncs as uf
@@ -45,9 +54,21 @@ def _is_wrong(rest: Array, b: Array | Lit) -> Array:
     return uf.bitwise_and(signs_differ, bind1(p.Ne(), rest, zero))
 
 
+def _by_zero(result: Array, b: Array | Lit) -> Array:
+    """Return an integer quotient or remainder, 0 where the divisor is 0."""
+    if is_float(result.dtype) or (isinstance(b, Lit) and b.value != 0):
+        return result
+    return uf.masked(_full(bind1(p.Ne(), b, _zero(b)), result.shape), result)
+
+
+def _truncated_remainder(a: Array | Lit, b: Array | Lit) -> Array:
+    """Return the remainder with the sign of the dividend."""
+    return _by_zero(bind1(p.Rem(), a, b), b)
+
+
 def _remainder(a: Array | Lit, b: Array | Lit) -> Array:
     """Return the remainder with the sign of the divisor."""
-    rest = bind1(p.Rem(), a, b)
+    rest = _truncated_remainder(a, b)
     if family(rest.dtype) == "uint":
         return rest
     return bind1(p.SelectN(), _is_wrong(rest, b), rest, bind1(p.Add(), rest, b))
@@ -56,6 +77,8 @@ def _remainder(a: Array | Lit, b: Array | Lit) -> Array:
 @shared_docs(OPERANDS, "Array of the broadcast shape.")
 def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return the remainder of ``x1 / x2`` with the sign of ``x2``, as Python's ``%``.
+
+    The remainder of integers by 0 is 0, as in NumPy.
 
     Raises:
         IllTyped: an operand is complex.
@@ -71,7 +94,7 @@ mod = remainder
 
 @shared_docs(OPERANDS, "Array of the broadcast shape.")
 def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Return the remainder of ``x1 / x2`` with the sign of ``x1``.
+    """Return the remainder of ``x1 / x2`` with the sign of ``x1``; of integers by 0, 0.
 
     Raises:
         IllTyped: an operand is complex.
@@ -79,12 +102,12 @@ def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     >>> jnp.fmod(jnp.array([-7, 7]), 3)
     Array([-1,  1], dtype=int32)
     """
-    return bind1(p.Rem(), *_real_operands(x1, x2, "fmod"))
+    return _truncated_remainder(*_real_operands(x1, x2, "fmod"))
 
 
 @shared_docs(OPERANDS, "Array of the broadcast shape.")
 def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Return ``x1 / x2`` rounded down, as Python's ``//``.
+    """Return ``x1 / x2`` rounded down, as Python's ``//``; of integers by 0, 0, as in NumPy.
 
     Raises:
         IllTyped: an operand is complex.
@@ -108,11 +131,15 @@ def _floor_divide(a: Array | Lit, b: Array | Lit) -> Array:
         return uf.rint(bind1(p.SelectN(), _is_wrong(rest, b), quotient, lower))
     quotient = bind1(p.Div(), a, b)
     if family(a.type.dtype) == "uint":
-        return quotient
-    return bind1(p.SelectN(), _is_wrong(rest, b), quotient, uf.subtract(quotient, 1))
+        return _by_zero(quotient, b)
+    floor = bind1(p.SelectN(), _is_wrong(rest, b), quotient, uf.subtract(quotient, 1))
+    return _by_zero(floor, b)
 
 
-def _full(x: Array | Lit, shape: Shape) -> Array | Lit:
+T = TypeVar("T", Array, Array | Lit)
+
+
+def _full(x: T, shape: Shape) -> T | Array:
     return x if x.type.shape == shape or not x.type.shape else pr.to_shape(x, shape)
 
 
@@ -267,7 +294,10 @@ def modf(x: ArrayLike, /) -> tuple[Array, Array]:
     dtype, weak = pr.inexact(*pr.operand_kind(real_operand(x, "modf"), "the operand of modf"))
     value = pr.converted(as_value(x), dtype, weak)
     whole = trunc(value)
-    return uf.subtract(value, whole), whole
+    # Of integers and infinities the fraction is a zero.
+    exact = uf.equal(value, whole)
+    fraction = uf.where(exact, copysign(0.0, value), uf.subtract(value, whole))
+    return pr.converted(fraction, dtype, weak), whole
 
 
 def round(a: ArrayLike, decimals: int = 0) -> Array:
@@ -280,19 +310,12 @@ def round(a: ArrayLike, decimals: int = 0) -> Array:
     Returns:
         Array of the shape and dtype of ``a``.
 
-    Raises:
-        BadArgument: ``decimals`` is negative and ``a`` is of integers.
-
     >>> jnp.round(jnp.array([1.25, 1.75]), 1)
     Array([1.2, 1.8], dtype=float32)
     """
     dtype, _ = pr.operand_kind(a, "the operand of round")
     if not is_inexact_dtype(dtype):
-        if decimals < 0:
-            raise BadArgument(
-                "round of integers takes no negative `decimals`", "decimals >= 0", str(decimals)
-            )
-        return as_value(a)
+        return _rounded_integers(as_value(a), 10 ** max(-decimals, 0))
     if is_complex(dtype):
         parts = round(uf.real(a), decimals), round(uf.imag(a), decimals)
         return bind1(p.Complex(), *parts)
@@ -305,6 +328,20 @@ def round(a: ArrayLike, decimals: int = 0) -> Array:
     scale = float(10**decimals) if decimals > 0 else 10.0**decimals
     rounded = uf.true_divide(uf.rint(uf.multiply(value, scale)), scale)
     return uf.astype(rounded, dtype) if dtype == np.float16 else rounded
+
+
+def _rounded_integers(x: Array, unit: int) -> Array:
+    """Return integers rounded to multiples of a unit, ties to even multiples, modulo 2^bits."""
+    if unit == 1 or family(x.dtype) == "bool":
+        return x
+    if unit > int_bounds(x.dtype)[1]:
+        return uf.multiply(x, 0)
+    quotient, rest = divmod(x, unit)
+    # 2·rest may overflow, which unit - rest does not.
+    left = uf.subtract(unit, rest)
+    odd = uf.not_equal(uf.bitwise_and(quotient, 1), 0)
+    up = uf.bitwise_or(uf.greater(rest, left), uf.bitwise_and(uf.equal(rest, left), odd))
+    return uf.multiply(uf.add(quotient, uf.astype(up, x.dtype)), unit)
 
 
 def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:

@@ -188,7 +188,7 @@ def take_along_axis(
         arr: array or scalar.
         indices: integer array of the rank of ``arr``; the other axes broadcast.
         axis: axis to index; None flattens.
-        mode: as in :func:`take`.
+        mode: as in :func:`take`; "clip" clamps what is out of bounds on either end.
         fill_value: as in :func:`take`.
 
     Returns:
@@ -210,7 +210,7 @@ def take_along_axis(
     lone = [1 if i == place else n for i, n in enumerate(x.shape)]
     shape = pr.broadcast_shapes([tuple(lone), at.shape], "take_along_axis")
     size = x.shape[place]
-    at = clip(at, 0, size - 1) if mode == "clip" else wrapped(at, size)
+    at = remainder(at, size) if mode == "wrap" else wrapped(at, size)
     picks = [at if i == place else _line(n, shape, i) for i, n in enumerate(x.shape)]
     indexer = Indexer((Pick(None),) * x.ndim)
     chosen = Selection.of(indexer, tuple(picks))

@@ -19,6 +19,7 @@ from effax.numpy import ufuncs as uf
 from effax.numpy.arithmetic import clip, mod
 from effax.numpy.index import take
 from effax.numpy.join import concatenate
+from effax.numpy.predicates import isfinite, isinf
 from effax.numpy.sorting import argsort, searchsorted
 
 __all__ = [
@@ -77,12 +78,23 @@ def interp(
         return _ends(found, at, places, values, left, right)
     lower = uf.subtract(upper, 1)
     x0, x1, f0, f1 = (take(a, i) for a in (places, values) for i in (lower, upper))
+    return _ends(_on_line(at, x0, x1, f0, f1), at, places, values, left, right)
+
+
+def _on_line(at: Array, x0: Array, x1: Array, f0: Array, f1: Array) -> Array:
+    """Return the value at ``at`` of the line through ``(x0, f0)`` and ``(x1, f1)``."""
+    high = uf.invert(uf.bitwise_and(isfinite(f0), isfinite(f1)))
+    wild = uf.bitwise_or(high, uf.bitwise_or(isinf(x0), isinf(x1)))
+    # Beside an infinity the value is that of a point, or the infinite one between them.
+    between = uf.where(high, uf.add(f0, f1), uf.where(isinf(x1), f0, f1))
+    limit = uf.where(uf.equal(at, x1), f1, uf.where(uf.equal(at, x0), f0, between))
+    at, x0, x1, f0, f1 = (uf.masked(uf.invert(wild), x) for x in (at, x0, x1, f0, f1))
     width = uf.subtract(x1, x0)
     # Of points at one coordinate, the last one counts; there is no slope between them.
     flat = uf.equal(width, 0)
     part = uf.true_divide(uf.subtract(at, x0), uf.where(flat, 1, width))
-    found = uf.where(flat, f1, uf.add(f0, uf.multiply(part, uf.subtract(f1, f0))))
-    return _ends(found, at, places, values, left, right)
+    line = uf.where(flat, f1, uf.add(f0, uf.multiply(part, uf.subtract(f1, f0))))
+    return uf.where(wild, limit, line)
 
 
 def _ends(

@@ -7,6 +7,8 @@ from effax.arrays.axes import no_out
 from effax.arrays.conversion import as_value
 from effax.arrays.shared_docs import shared_docs
 from effax.ir.dtypes import is_inexact_dtype
+from effax.ir.prims.reduce import greatest as greatest_value
+from effax.ir.prims.reduce import lowest as least_value
 from effax.numpy import ufuncs as uf
 from effax.numpy.predicates import isnan, logical_and
 from effax.numpy.reduce import (
@@ -128,7 +130,7 @@ def _extreme(
     if not is_inexact_dtype(x.dtype):
         return reduce(x, axis, out, keepdims, initial, where)
     missing = isnan(x)
-    neutral = float("-inf") if greatest else float("inf")
+    neutral = least_value(x.dtype) if greatest else greatest_value(x.dtype)
     found = reduce(uf.masked(uf.invert(missing), x, neutral), axis, out, keepdims, initial, where)
     if initial is not None:
         return found
@@ -175,9 +177,7 @@ def nanvar(
     if kept is None:
         return var(x, axis, dtype, out, ddof, keepdims)
     # A nan that does not count must not reach the derivative either.
-    spread = var(_filled(x, 0), axis, dtype, out, ddof, keepdims, where=kept)
-    enough = uf.greater(sum(kept, axis, keepdims=keepdims), ddof)
-    return uf.where(enough, spread, float("nan"))
+    return var(_filled(x, 0), axis, dtype, out, ddof, keepdims, where=kept)
 
 
 @shared_docs(
@@ -232,7 +232,7 @@ def _position(a: ArrayLike, axis: int | None, out: None, keepdims: bool, greates
     if not is_inexact_dtype(x.dtype):
         return find(x, axis, None, keepdims)
     missing = isnan(x)
-    neutral = float("-inf") if greatest else float("inf")
+    neutral = least_value(x.dtype) if greatest else greatest_value(x.dtype)
     found = find(uf.masked(uf.invert(missing), x, neutral), axis, None, keepdims)
     return uf.where(all_(missing, axis, keepdims=keepdims), -1, found)
 

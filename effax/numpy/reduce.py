@@ -20,7 +20,7 @@ from effax.arrays.promotion import default_dtype
 from effax.arrays.shapes import broadcast_to, expand_dims, ravel
 from effax.arrays.shared_docs import shared_docs
 from effax.ir import prims
-from effax.ir.dtypes import DType, family
+from effax.ir.dtypes import DType, family, is_inexact_dtype
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.primitive import Primitive
 from effax.ir.prims import reduce as r
@@ -48,7 +48,10 @@ REDUCTION: Final = {
     "correction": "alternative name of ``ddof``.",
 }
 POSITION: Final = REDUCTION | {"axis": "axis to reduce; None flattens."}
-CUMULATIVE: Final = REDUCTION | {"axis": "axis to accumulate along; None flattens."}
+CUMULATIVE: Final = REDUCTION | {
+    "axis": "axis to accumulate along; None flattens.",
+    "dtype": "dtype to accumulate in; integers narrower than the default widen to it.",
+}
 
 
 def _accumulator(dtype: DType) -> DType:
@@ -383,8 +386,8 @@ def _running(
     x = as_value(a, f"the argument of {what}")
     if dtype is not None:
         x = uf.astype(x, dtype)
-    elif family(x.dtype) == "bool":
-        x = uf.astype(x, default_dtype(None, int))
+    elif not is_inexact_dtype(x.dtype):
+        x = pr.converted(x, _accumulator(x.dtype), x.weak_type)
     if axis is None:
         return ravel(x), 0
     return x, plain_axis(axis, x.ndim, what)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -12,10 +13,10 @@ from effax.arrays.binding import bind1
 from effax.arrays.conversion import as_value
 from effax.arrays.shared_docs import OPERANDS, shared_docs
 from effax.ir import prims
-from effax.ir.dtypes import family, is_complex, is_float, is_inexact_dtype
+from effax.ir.dtypes import FLOAT32, family, is_complex, is_float, is_inexact_dtype
 from effax.ir.errors import IllTyped
 from effax.numpy import ufuncs as uf
-from effax.numpy.arithmetic import floor_divide, remainder
+from effax.numpy.arithmetic import clip, floor_divide, fmod, remainder
 from effax.numpy.dtypes import finfo
 from effax.numpy.predicates import isfinite, isinf, isnan, isneginf, isposinf, real_operand
 from effax.numpy.reduce import any
@@ -108,7 +109,7 @@ def log2(x: ArrayLike, /) -> Array:
     >>> jnp.log2(jnp.array([8.0]))
     Array([3.], dtype=float32)
     """
-    return uf.true_divide(uf.log(x), float(np.log(2)))
+    return _scaled(uf.log(x), float(np.log(2)), uf.true_divide)
 
 
 def log10(x: ArrayLike, /) -> Array:
@@ -117,7 +118,14 @@ def log10(x: ArrayLike, /) -> Array:
     >>> jnp.log10(jnp.array([1.0]))
     Array([0.], dtype=float32)
     """
-    return uf.multiply(uf.log(x), float(1 / np.log(10)))
+    return _scaled(uf.log(x), float(1 / np.log(10)), uf.multiply)
+
+
+def _scaled(x: Array, factor: float, scale: Callable[[ArrayLike, ArrayLike], Array]) -> Array:
+    """Return ``scale(x, factor)``, by parts of a complex number: one of them may be infinite."""
+    if not is_complex(x.dtype):
+        return scale(x, factor)
+    return bind1(prims.Complex(), *(scale(part, factor) for part in (uf.real(x), uf.imag(x))))
 
 
 def sinc(x: ArrayLike, /) -> Array:
@@ -126,7 +134,8 @@ def sinc(x: ArrayLike, /) -> Array:
     >>> jnp.sinc(jnp.array([0.0]))
     Array([1.], dtype=float32)
     """
-    scaled = uf.multiply(_inexact(x, "sinc"), float(np.pi))
+    value = _inexact(x, "sinc")
+    scaled = uf.multiply(value, float(np.pi))
     near = uf.less(uf.absolute(scaled), 1)
     # Near 0 the quotient's derivatives lose all digits; those of the series do not.
     far = uf.where(near, 1, scaled)
@@ -134,7 +143,21 @@ def sinc(x: ArrayLike, /) -> Array:
     series: Array = uf.add(uf.multiply(turned, _SINC[0]), _SINC[1])
     for c in _SINC[2:]:
         series = uf.add(uf.multiply(series, turned), c)
-    return uf.where(near, series, uf.true_divide(uf.sin(far), far))
+    return uf.where(near, series, uf.true_divide(_sin_pi(value), far))
+
+
+def _sin_pi(x: Array) -> Array:
+    """Return sin(π·x), 0 at integers and, the limit of a quotient by x, at infinities.
+
+    sin(π·x) = (-1)^n · sin(π·(x - n)) for the integer n nearest to the real part.
+    """
+    whole = bind1(prims.StopGradient(), uf.rint(uf.real(x)))
+    bounded = isfinite(whole)
+    whole = uf.masked(bounded, whole)
+    odd = uf.not_equal(fmod(whole, 2), 0)
+    turned = uf.multiply(uf.subtract(uf.where(isinf(x), 0, x), whole), float(np.pi))
+    wave = uf.sin(turned)
+    return uf.where(odd, uf.negative(wave), wave)
 
 
 # sin(s)/s = Σ (-1)^k s^(2k) / (2k + 1)!, the highest power first; for |s| < 1 the remainder
@@ -173,7 +196,7 @@ def deg2rad(x: ArrayLike, /) -> Array:
     >>> jnp.deg2rad(jnp.array([0.0]))
     Array([0.], dtype=float32)
     """
-    return uf.multiply(_inexact(x, "deg2rad"), float(np.pi / 180))
+    return _rounded_once(_inexact(x, "deg2rad"), lambda v: uf.multiply(v, float(np.pi / 180)))
 
 
 def rad2deg(x: ArrayLike, /) -> Array:
@@ -182,7 +205,14 @@ def rad2deg(x: ArrayLike, /) -> Array:
     >>> jnp.rad2deg(jnp.array([0.0]))
     Array([0.], dtype=float32)
     """
-    return uf.multiply(_inexact(x, "rad2deg"), float(180 / np.pi))
+    return _rounded_once(_inexact(x, "rad2deg"), lambda v: uf.multiply(v, float(180 / np.pi)))
+
+
+def _rounded_once(x: Array, function: Callable[[Array], Array]) -> Array:
+    """Return a function of ``x``, computed in float32 where ``x`` has fewer bits."""
+    if not (is_float(x.dtype) and x.dtype.itemsize < 4):
+        return function(x)
+    return pr.converted(function(pr.converted(x, FLOAT32, x.weak_type)), x.dtype, x.weak_type)
 
 
 def angle(z: ArrayLike, deg: bool = False) -> Array:
@@ -198,11 +228,15 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     >>> jnp.angle(jnp.array([1.0, 1j]), deg=True)
     Array([ 0., 90.], dtype=float32)
     """
-    real = uf.real(z)
-    if not is_complex(pr.operand_kind(z, "the operand of angle")[0]):
+    value = _inexact(z, "angle")
+    if not is_complex(value.dtype):
         # 0 or π, which does not change with z.
-        real = bind1(prims.StopGradient(), _inexact(real, "angle"))
-    turned = uf.arctan2(uf.imag(z), real)
+        return _rounded_once(bind1(prims.StopGradient(), value), lambda x: _angle(x, deg))
+    return _angle(value, deg)
+
+
+def _angle(z: Array, deg: bool) -> Array:
+    turned = uf.arctan2(uf.imag(z), uf.real(z))
     return rad2deg(turned) if deg else turned
 
 
@@ -282,13 +316,31 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     dtype, weak = pr.inexact(*pr.operand_kind(real_operand(x1, "ldexp"), "an operand of ldexp"))
     if is_inexact_dtype(pr.operand_kind(x2, "an operand of ldexp")[0]):
         raise IllTyped("ldexp takes integer exponents", found=str(pr.operand_kind(x2, "")[0]))
-    # 2^n may overflow where the result does not; 2^(n//2) and 2^(n - n//2) do not.
-    half = floor_divide(x2, 2)
-    right_half = uf.subtract(x2, half)
     value = pr.converted(as_value(x1), dtype, weak)
-    for part in (half, right_half):
+    limits = finfo(dtype)
+    least, most = int(limits.minexp) - int(limits.nmant), int(limits.maxexp) - 1
+    # Beyond these exponents every result is 0 or infinite.
+    left = _bounded(x2, most - least + 2)
+    # A power of 2 overflows or vanishes where the result may not: three factors do not. For numbers
+    # from 1 on, the first one is normal, so that no factor but the last rounds.
+    small = uf.less(uf.absolute(value), 1)
+    part = clip(left, uf.where(small, least, int(limits.minexp)), most)
+    for _ in range(3):
         value = uf.multiply(value, uf.exp2(uf.astype(part, dtype)))
+        left = uf.subtract(left, part)
+        part = clip(left, least, most)
     return value
+
+
+def _bounded(n: ArrayLike, bound: int) -> Array:
+    """Return integers limited to [-bound, bound], as int32."""
+    value = as_value(n, "an operand of ldexp")
+    if value.dtype.itemsize < 4:
+        value = uf.astype(value, np.int32)
+    value = uf.minimum(value, bound)
+    if family(value.dtype) == "int":
+        value = uf.maximum(value, -bound)
+    return uf.astype(value, np.int32)
 
 
 def nan_to_num(

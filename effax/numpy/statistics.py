@@ -12,7 +12,7 @@ from effax.arrays.creation import asarray
 from effax.arrays.promotion import default_dtype
 from effax.arrays.shapes import broadcast_to, reshape
 from effax.arrays.shared_docs import shared_docs
-from effax.ir.dtypes import DType, as_dtype, is_complex, is_float, is_inexact_dtype
+from effax.ir.dtypes import DType, as_dtype, is_complex, is_float, is_inexact_dtype, real_dtype
 from effax.ir.errors import IllTyped
 from effax.numpy import ufuncs as uf
 from effax.numpy.reduce import REDUCTION, sum
@@ -64,7 +64,7 @@ def _count(x: Array, axis: Axis, keepdims: bool, where: ArrayLike | None) -> Arr
 
 @shared_docs(
     REDUCTION,
-    "Floating array without the reduced axes.",
+    "Floating array without the reduced axes; nan where at most ``ddof`` elements are combined.",
     dtype="dtype of the result; a floating one by default.",
 )
 def var(
@@ -95,12 +95,17 @@ def var(
     else:
         squares = uf.square(apart)
     total = sum(squares, axis, keepdims=keepdims, where=where)
-    fewer = ddof if correction is None else correction
-    count = _count(x, axis, keepdims, where)
-    divisor: ArrayLike = count - fewer if isinstance(count, int) else uf.subtract(count, fewer)
+    divisor = _divisor(_count(x, axis, keepdims, where), ddof if correction is None else correction)
     result = uf.true_divide(total, asarray(divisor, total.dtype))
-    real = target if not is_complex(target) else result.dtype
-    return uf.astype(result, real)
+    return uf.astype(result, real_dtype(target) if dtype is None else target)
+
+
+def _divisor(count: ArrayLike, fewer: int | float) -> ArrayLike:
+    """Return ``count - fewer``, and nan where no degree of freedom is left."""
+    if isinstance(count, int):
+        return count - fewer if count > fewer else math.nan
+    left = uf.subtract(count, fewer)
+    return uf.where(uf.greater(left, 0), left, math.nan)
 
 
 def _mean_of(x: Array, axis: Axis, where: ArrayLike | None) -> Array:

@@ -13,6 +13,7 @@ from effax.arrays.axes import ShapeLike, plain_shape
 from effax.arrays.config import allowed
 from effax.arrays.conversion import as_value
 from effax.arrays.creation import asarray
+from effax.arrays.device_array import DeviceArray
 from effax.arrays.promotion import default_dtype
 from effax.arrays.shapes import broadcast_to
 from effax.arrays.shared_docs import shared_docs
@@ -25,6 +26,7 @@ from effax.numpy import arithmetic as ar
 from effax.numpy import ufuncs as uf
 from effax.numpy.dtypes import finfo
 from effax.random.keys import checked, two
+from effax.random.normal_tail import TAIL, tail_quantile
 from effax.random.threefry import Width, random_bits
 
 __all__ = [
@@ -253,14 +255,33 @@ def truncated_normal(
         if shape is None
         else plain_shape(shape, "truncated_normal")
     )
-    root = float(np.asarray(math.sqrt(2), kind))
-    first, last = (el.erf(el.div(x, root)) for x in (low, high))
-    u = uniform(checked(key, "truncated_normal"), sizes, kind, first, last)
-    samples = el.mul(erf_inv(u), root)
+    parent = checked(key, "truncated_normal")
+    in_tail = uf.bitwise_or(uf.greater(low, TAIL), uf.less(high, -TAIL))
+    if isinstance(in_tail, DeviceArray) and not in_tail.numpy().any():
+        samples = _central_normal(parent, sizes, low, high)
+    else:
+        # There the error function is ±1 up to rounding.
+        center = [uf.where(in_tail, end, x) for end, x in ((-1, low), (1, high))]
+        below = uf.less(high, -TAIL)
+        near, far = uf.where(below, uf.negative(high), low), uf.where(below, uf.negative(low), high)
+        tail = tail_quantile(uniform(parent, sizes, kind), near, far)
+        tail = uf.where(below, uf.negative(tail), tail)
+        samples = uf.where(in_tail, tail, _central_normal(parent, sizes, *center))
     # Rounding must not leave the open interval.
     inner = uf.nextafter(el.stop_gradient(low), float("inf"))
     outer = uf.nextafter(el.stop_gradient(high), float("-inf"))
     return ar.clip(samples, inner, outer)
+
+
+def _central_normal(key: Array, shape: Shape, low: Array, high: Array) -> Array:
+    """Return standard normal samples between bounds of which one is near the mean."""
+    kind = low.dtype
+    root = float(np.asarray(math.sqrt(2), kind))
+    first, last = (el.erf(el.div(x, root)) for x in (low, high))
+    # The inverse of ±1 is infinite.
+    edge = float(np.nextafter(np.ones((), kind), np.zeros((), kind)))
+    u = ar.clip(uniform(key, shape, kind, first, last), -edge, edge)
+    return el.mul(erf_inv(u), root)
 
 
 def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: ShapeLike | None = None) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from collections.abc import Callable
 from functools import cache
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import effax as jax
 import effax.numpy as jnp
 from effax import random
 from effax.arrays.array import Array
@@ -249,6 +251,42 @@ def test_narrow_uniforms_stay_below_their_bound() -> None:
 def test_bad_arguments(call: Callable[[], Array], error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         call()
+
+
+FAR = [(10.0, 11.0), (-11.0, -10.0), (2.1, 2.2), (5.0, np.inf), (-np.inf, -8.0), (30.0, np.inf)]
+
+
+@pytest.mark.parametrize(("low", "high"), FAR)
+def test_samples_of_a_far_tail_have_its_distribution(low: float, high: float) -> None:
+    key = random.key(3)
+    near, far = (low, high) if low > 0 else (-high, -low)
+    x = np.asarray(random.truncated_normal(key, low, high, (2000,)))
+    traced = jax.jit(lambda k, a, b: random.truncated_normal(k, a, b, (2000,)))
+    np.testing.assert_allclose(x, traced(key, low, high), rtol=2e-6)
+    assert ((x > low) & (x < high)).all()
+    above = [math.erfc(d / math.sqrt(2)) for d in [near, far, *np.sort(np.abs(x)).tolist()]]
+    distribution = (above[0] - np.array(above[2:])) / (above[0] - above[1])
+    # The test of Kolmogorov and Smirnov.
+    assert np.abs(distribution - (np.arange(2000) + 0.5) / 2000).max() < 1.6 / math.sqrt(2000)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_samples_of_a_tail_are_finite(dtype: str) -> None:
+    for low, high in [(2.0, np.inf), (-np.inf, 0.0), (-np.inf, np.inf), (6.0, np.inf)]:
+        x = np.asarray(random.truncated_normal(random.key(1), low, high, (5000,), dtype))
+        assert np.abs(x.astype(float)).max() < 9
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(10.0, 11.0), (-np.inf, -8.0), (1.0, 3.0), (4.0, np.inf)]
+)
+def test_the_derivative_of_a_truncated_sample_is_finite(low: float, high: float) -> None:
+    def sample(a: Array, b: Array) -> Array:
+        return random.truncated_normal(random.key(2), a, b, ())
+
+    found = [float(g) for g in jax.grad(sample, (0, 1))(jnp.float32(low), jnp.float32(high))]
+    assert np.isfinite(found).all()
+    assert 0 <= min(found) <= max(found) <= 1
 
 
 def test_split_copies_nothing_writable() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import ml_dtypes
 import numpy as np
 
 from effax.ir.dtypes import DType, family, int_bounds, is_integer
@@ -19,6 +20,7 @@ from effax.ir.prims.common.operands import (
     check_dtype,
 )
 from effax.ir.prims.shape import check_axes
+from effax.ir.state import cached
 from effax.ir.types import Shape, Type
 
 __all__ = [
@@ -94,14 +96,22 @@ def lowest(dtype: DType) -> bool | int | float:
     """Return the least value of an ordered dtype: the neutral element of max."""
     if family(dtype) == "bool":
         return False
-    return int_bounds(dtype)[0] if is_integer(dtype) else float("-inf")
+    return int_bounds(dtype)[0] if is_integer(dtype) else -_greatest_float(dtype)
 
 
 def greatest(dtype: DType) -> bool | int | float:
     """Return the greatest value of an ordered dtype: the neutral element of min."""
     if family(dtype) == "bool":
         return True
-    return int_bounds(dtype)[1] if is_integer(dtype) else float("inf")
+    return int_bounds(dtype)[1] if is_integer(dtype) else _greatest_float(dtype)
+
+
+@cached(maxsize=None)
+def _greatest_float(dtype: DType) -> float:
+    """Return infinity, or the greatest number of a dtype that has no infinity."""
+    if np.isinf(np.asarray(np.inf).astype(dtype)):
+        return float("inf")
+    return float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]  # its stub is bare
 
 
 @dataclass(frozen=True, slots=True)

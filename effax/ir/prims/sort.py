@@ -11,6 +11,7 @@ import numpy as np
 from effax.ir.dtypes import INT32, DType, is_integer
 from effax.ir.errors import IllTyped
 from effax.ir.primitive import Primitive, Typing, Value
+from effax.ir.prims.common.numpy_semantics import is_narrow_float
 from effax.ir.prims.common.operands import (
     ORDERED,
     arrays,
@@ -54,7 +55,7 @@ class Argmax(ArgReduction):
     name: ClassVar[str] = "argmax"
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
-        found = np.asarray(np.argmax(_comparable(ins[0]), axis=self.axis))
+        found = np.asarray(np.argmax(comparable(ins[0]), axis=self.axis))
         return (found.astype(self.index_dtype),)
 
 
@@ -65,13 +66,13 @@ class Argmin(ArgReduction):
     name: ClassVar[str] = "argmin"
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
-        found = np.asarray(np.argmin(_comparable(ins[0]), axis=self.axis))
+        found = np.asarray(np.argmin(comparable(ins[0]), axis=self.axis))
         return (found.astype(self.index_dtype),)
 
 
-def _comparable(x: Value) -> Value:
-    """Return the operand in a dtype that NumPy sorts, by the same order."""
-    return x.astype(np.float32) if x.dtype.kind == "V" else x
+def comparable(x: Value) -> Value:
+    """Return the operand in a dtype that NumPy sorts, by the same order, with nan last."""
+    return x.astype(np.float32) if x.dtype.kind == "V" or is_narrow_float(x.dtype) else x
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class Sort(Primitive):
         return Typing(tuple(types))
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
-        keys = tuple(_comparable(k) for k in reversed(ins[: self.num_keys]))
+        keys = tuple(comparable(k) for k in reversed(ins[: self.num_keys]))
         moved = [np.moveaxis(k, self.dimension, -1) for k in keys]
         order = np.moveaxis(np.lexsort(moved, axis=-1), -1, self.dimension)
         return tuple(np.take_along_axis(x, order, self.dimension) for x in ins)
@@ -129,7 +130,7 @@ class TopK(Primitive):
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         # A stable ascending sort of the reversed operand, read backward, keeps the first of equals.
-        backward = np.flip(_comparable(ins[0]), self.axis)
+        backward = np.flip(comparable(ins[0]), self.axis)
         order = np.argsort(backward, self.axis, kind="stable")
         n = order.shape[self.axis]
         last = np.take(order, range(n - 1, n - 1 - self.k, -1), self.axis)

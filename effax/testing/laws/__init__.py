@@ -15,7 +15,6 @@ from effax.testing.laws.axes import (
     shard_map_is_vmap,
     vmap_evaluates_collectives,
 )
-from effax.testing.laws.calls import failed_calls_keep_references
 from effax.testing.laws.discharge import (
     discharge_is_observationally_equal,
     discharge_of_pure_is_identity,
@@ -89,7 +88,6 @@ __all__ = [  # noqa: RUF022  # the order of ``LAWS``: the simplest first
     "equality_is_structural",
     "evaluation_matches_types",
     "lowering_agrees_with_evaluation",
-    "failed_calls_keep_references",
     "dce_is_observationally_equal",
     "inline_is_observationally_equal",
     "discharge_is_observationally_equal",

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 from effax.ir.build import Builder
 from effax.ir.prims import (
-    BackwardRule,
     BatchedProgram,
-    ForwardRule,
     ReduceSum,
-    ReverseRule,
     SparseBackward,
     SparseJvp,
     SparseVjp,
     VmapRule,
+    ZerosBackward,
+    ZerosJvp,
+    ZerosVjp,
 )
 from effax.ir.syntax import Atom, Jaxpr
-from effax.ir.types import Type, tangent_type
+from effax.ir.types import RefType, Type, tangent_type
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import RuleSet
 from effax.transforms.jvp import jvp
@@ -134,61 +134,57 @@ def summed_where_unbatched(bwd: Jaxpr, batched: Sequence[bool]) -> Jaxpr:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchedForward(ForwardRule):
-    """A batched forward rule; ``batched`` marks the batched arguments."""
+class BatchedZerosJvp(ZerosJvp):
+    """A batched forward rule that skips zero tangents; ``batched`` marks the batched arguments."""
 
-    rule: ForwardRule
+    rule: ZerosJvp
     batching: Batching
     batched: Mask
     n_consts: int
     label: str
 
     def __call__(self, given: tuple[bool, ...], /) -> SparseJvp:
-        inner, batching, n = self.rule(given), self.batching, len(self.batched)
-        dotted = [i for i, has in enumerate(given, self.n_consts) if has]
-        refs = batching.unbatched_refs
-        # The tangent of an unbatched reference is unbatched.
-        own = refs | {n + k for k, i in enumerate(dotted) if i in refs}
-        flags = [*self.batched, *[self.batched[i] for i in dotted]]
-        return SparseJvp(batching.program(inner.jaxpr, flags, frozenset(own)), inner.nonzero)
+        inner = self.rule(given)
+        own = self.batched[self.n_consts :]
+        dots = [flag for flag, has in zip(own, given, strict=True) if has]
+        return SparseJvp(self.batching.program(inner.jaxpr, [*self.batched, *dots]), inner.nonzero)
 
 
 @dataclass(frozen=True, slots=True)
-class BatchedReverse(ReverseRule):
-    """A batched reverse rule; cotangents of unbatched arguments are summed over the batch."""
+class BatchedZerosVjp(ZerosVjp):
+    """A batched reverse rule that skips zero cotangents; ``types`` are the unbatched types."""
 
-    rule: ReverseRule
+    rule: ZerosVjp
     batching: Batching
     batched: Mask
+    types: tuple[Type, ...]
     n_consts: int
     n_outs: int
     label: str
 
     def __call__(self, given: tuple[bool, ...], /) -> SparseVjp:
         inner = self.rule(given)
-        own = zip(self.batched[self.n_consts :], given, strict=True)
-        bwd = BatchedBackward(
+        own = zip(self.batched[self.n_consts :], self.types[self.n_consts :], given, strict=True)
+        linear = tuple([flag for flag, t, has in own if has and not isinstance(t, RefType)])
+        bwd = BatchedZerosBackward(
             inner.bwd,
             self.batching,
             self.batched,
             self.n_consts,
             len(inner.fwd.outs) - self.n_outs,
             inner.refs,
-            tuple([flag for flag, has in own if has]),
+            linear,
             self.label,
         )
         refs = tuple([i + self.batching.masked for i in inner.refs])
-        fwd = self.batching.program(inner.fwd, self.batched)
-        # A rule that was traced already is batched at once, so that unused residuals are seen.
-        known = isinstance(inner.bwd, SparseBackward)
-        return SparseVjp(fwd, refs, bwd(()) if known else bwd)
+        return SparseVjp(self.batching.program(inner.fwd, self.batched), refs, bwd)
 
 
 @dataclass(frozen=True, slots=True)
-class BatchedBackward(BackwardRule):
-    """The backward rule of :class:`BatchedReverse`; ``linear`` marks batched linear arguments."""
+class BatchedZerosBackward(ZerosBackward):
+    """The backward rule of :class:`BatchedZerosVjp`; ``linear`` marks batched linear arguments."""
 
-    rule: BackwardRule | SparseBackward
+    rule: ZerosBackward
     batching: Batching
     batched: Mask
     n_consts: int
@@ -198,7 +194,7 @@ class BatchedBackward(BackwardRule):
     label: str
 
     def __call__(self, given: tuple[bool, ...], /) -> SparseBackward:
-        inner = self.rule if isinstance(self.rule, SparseBackward) else self.rule(given)
+        inner = self.rule(given)
         consts = self.batched[: self.n_consts]
         made = self.batching.backward(
             inner.jaxpr, consts, self.n_residuals, self.refs, self.batched

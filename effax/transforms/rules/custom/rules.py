@@ -15,6 +15,7 @@ from effax.transforms.rules.custom import (
     transpose,
     vmap,
 )
+from effax.transforms.rules.custom.recursive_calls import has_recursive_rules
 
 RULES: Final[RuleSet] = (
     NO_RULES.extend(
@@ -27,6 +28,8 @@ RULES: Final[RuleSet] = (
             discharge=discharge.custom_call_discharge,
             dce=dce.dce_custom_jvp,
             pvary=pvary.custom_jvp_pvary,
+            # Recursive calls must have the operand types of the call, the mask among them.
+            takes_mask=has_recursive_rules,
         ),
     )
     .extend(
@@ -39,6 +42,7 @@ RULES: Final[RuleSet] = (
             discharge=discharge.custom_call_discharge,
             dce=dce.dce_custom_vjp,
             pvary=pvary.custom_vjp_pvary,
+            takes_mask=has_recursive_rules,
         ),
     )
     .extend(
