@@ -79,17 +79,8 @@ def reduce(
     >>> lax.reduce(jnp.array([1, 2, 3]), 0, lax.add, (0,))
     Array(6, dtype=int32)
     """
-    leaves, treedef = tree.flatten(operands)
-    xs = [as_value(x, f"operand {i} of reduce") for i, x in enumerate(leaves)]
-    inits = [as_value(x, f"initial value {i}") for i, x in enumerate(tree.leaves(init_values))]
-    if not xs or len(inits) != len(xs) or any(x.shape != xs[0].shape for x in xs):
-        raise IllTyped(
-            "reduce takes arrays of one shape, and an initial value for each",
-            expected="equal shapes",
-            found=", ".join(str(x.type) for x in (*xs, *inits)),
-        )
+    xs, start, treedef = _operands(operands, init_values, "reduce")
     axes = plain_axes(tuple(dimensions), xs[0].ndim, "reduce")
-    start = [_init(v, x, "reduce") for v, x in zip(inits, xs, strict=True)]
     own = _own(computation) if len(xs) == 1 else None
     if own is not None:
         return tree.unflatten(treedef, [computation(own(xs[0], axes), start[0])])
@@ -103,10 +94,33 @@ def reduce(
 
     def combine(left: list[Array], right: list[Array]) -> list[Array]:
         made = computation(tree.unflatten(treedef, left), tree.unflatten(treedef, right))
+        results, structure = tree.flatten(made)
+        if structure != treedef:
+            raise IllTyped(
+                "the computation of reduce returns another tree than its operands",
+                expected=str(treedef),
+                found=str(structure),
+            )
         what = "the result of the computation of reduce"
-        return [promoted(a, x.dtype, what) for a, x in zip(tree.leaves(made), xs, strict=True)]
+        return [promoted(a, x.dtype, what) for a, x in zip(results, xs, strict=True)]
 
     return tree.unflatten(treedef, combine(start, _halved(rows, combine)))
+
+
+def _operands(
+    operands: object, init_values: object, what: str
+) -> tuple[list[Array], list[Array], tree.PyTreeDef]:
+    """Return the arrays, their initial values, and the structure of both."""
+    leaves, treedef = tree.flatten(operands)
+    xs = [as_value(x, f"operand {i} of {what}") for i, x in enumerate(leaves)]
+    inits = [as_value(x, f"initial value {i}") for i, x in enumerate(tree.leaves(init_values))]
+    if not xs or len(inits) != len(xs) or any(x.shape != xs[0].shape for x in xs):
+        raise IllTyped(
+            f"{what} takes arrays of one shape, and an initial value for each",
+            expected="equal shapes",
+            found=", ".join(str(x.type) for x in (*xs, *inits)),
+        )
+    return xs, [_init(v, x, what) for v, x in zip(inits, xs, strict=True)], treedef
 
 
 def _own(computation: Computation) -> Callable[[ArrayLike, Sequence[int]], Array] | None:
@@ -154,22 +168,48 @@ def _ones(x: Array) -> tuple[int, ...]:
     return (1,) * (x.ndim - 1)
 
 
+Padding = str | Sequence[tuple[int, int]]
+
+
+@overload
 def reduce_window(
     operand: ArrayLike,
     init_value: ArrayLike,
+    computation: Callable[[Array, Array], Array],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None,
+    padding: Padding = "VALID",
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> Array: ...
+@overload
+def reduce_window(
+    operand: T,
+    init_value: object,
     computation: Computation,
     window_dimensions: Sequence[int],
     window_strides: Sequence[int] | None = None,
-    padding: str | Sequence[tuple[int, int]] = "VALID",
+    padding: Padding = "VALID",
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
-) -> Array:
+) -> T: ...
+def reduce_window(
+    operand: object,
+    init_value: object,
+    computation: Computation,
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None,
+    padding: Padding = "VALID",
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> PyTree:
     """Combine the elements of each window by an associative function.
 
     Args:
-        operand: array.
-        init_value: scalar, combined once with each result; the padding.
-        computation: associative function of two elements, such as ``lax.add`` or ``lax.max``.
+        operand: array, or tree of arrays of one shape.
+        init_value: tree of scalars, combined once with each result; the padding.
+        computation: associative function of two elements, such as ``lax.add`` or ``lax.max``, or
+            of two trees of them.
         window_dimensions: sizes of the windows.
         window_strides: distance of the windows, 1 by default.
         padding: (low, high) per axis, or "SAME", "SAME_LOWER" or "VALID".
@@ -177,47 +217,49 @@ def reduce_window(
         window_dilation: distance of the elements of a window, 1 by default.
 
     Returns:
-        Array of the rank and dtype of ``operand``, one element per window.
+        Tree of arrays of the rank and dtypes of ``operand``, one element per window.
 
     Raises:
-        IllTyped: the initial value does not promote to the dtype of ``operand``.
+        IllTyped: shapes differ, initial values are missing, or results or they have other dtypes.
         BadArgument: there is not one positive number per axis, or an unknown padding.
 
     >>> lax.reduce_window(jnp.array([1, 2, 3]), 0, lax.add, (2,))
     Array([3, 5], dtype=int32)
     """
-    x = as_value(operand, "the operand of reduce_window")
-    value = _init(init_value, x, "reduce_window")
-    ones = (1,) * x.ndim
+    xs, values, treedef = _operands(operand, init_value, "reduce_window")
+    ndim = xs[0].ndim
+    ones = (1,) * ndim
     window, strides, apart, steps = (
         ones if given is None else plain_shape(given, "reduce_window")
         for given in (window_dimensions, window_strides, base_dilation, window_dilation)
     )
     numbers = (window, strides, apart, steps)
-    if any(len(given) != x.ndim or min(given, default=1) < 1 for given in numbers):
+    if any(len(given) != ndim or min(given, default=1) < 1 for given in numbers):
         raise BadArgument(
             "reduce_window takes one positive size and step per axis",
-            f"{x.ndim} each",
+            f"{ndim} each",
             str(numbers),
         )
     spread = [(k - 1) * s + 1 for k, s in zip(window, steps, strict=True)]
     if isinstance(padding, str):
-        sizes = [(n - 1) * a + 1 if n else 0 for n, a in zip(x.shape, apart, strict=True)]
+        sizes = [(n - 1) * a + 1 if n else 0 for n, a in zip(xs[0].shape, apart, strict=True)]
         padding = padtype_to_pads(sizes, spread, strides, padding)
     config = [(low, high, a - 1) for (low, high), a in zip(padding, apart, strict=True)]
-    x = pad(x, value, config)
+    xs = [pad(x, value, config) for x, value in zip(xs, values, strict=True)]
     counts = [
-        max(0, (n - k) // stride + 1) for n, k, stride in zip(x.shape, spread, strides, strict=True)
+        max(0, (n - k) // stride + 1)
+        for n, k, stride in zip(xs[0].shape, spread, strides, strict=True)
     ]
+    start = tree.unflatten(treedef, values)
     if 0 in counts:
-        return sh.broadcast_to(value, counts)
-    parts = []
+        return tree.map(lambda value: sh.broadcast_to(value, counts), start)
+    parts: list[list[Array]] = []
     for at in product(*map(range, window)):
         starts = [k * s for k, s in zip(at, steps, strict=True)]
         limits = [
             start + (n - 1) * stride + 1
             for start, n, stride in zip(starts, counts, strides, strict=True)
         ]
-        parts.append(slice_(x, starts, limits, strides))
-    made: Array = reduce(stack(parts), value, computation, (0,))
-    return made
+        parts.append([slice_(x, starts, limits, strides) for x in xs])
+    stacked = [stack(list(column)) for column in zip(*parts, strict=True)]
+    return reduce(tree.unflatten(treedef, stacked), start, computation, (0,))
