@@ -1,6 +1,7 @@
 """Elementwise primitives by JAX's names: dtypes must agree, without promotion.
 
-Python numbers take the dtype of the other operands; operands without axes go with any shape.
+Python numbers take the dtype of the other operands; operands without axes go with any shape. The
+two operands of a binary function may differ in axes of size 1, which broadcast.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from effax.arrays.config import allowed
 from effax.arrays.conversion import as_value, is_python_scalar, not_an_array, python_kind
 from effax.arrays.elementwise_docs import elementwise_doc
 from effax.arrays.ref import Ref
+from effax.arrays.shapes import broadcast_to
 from effax.ir import prims as p
 from effax.ir.dtypes import FAMILY_RANKS, DType, family, is_inexact_dtype
 from effax.ir.errors import BadArgument, IllTyped
@@ -79,12 +81,29 @@ def _unary(prim: Primitive, name: str) -> UnaryFunction:
 def _binary(prim: Primitive, name: str) -> BinaryFunction:
     def function(x: ArrayLike, y: ArrayLike) -> Array:
         if isinstance(x, Array) and isinstance(y, Array):
-            return bind1(prim, x, y)
-        return bind1(prim, *operands(name, x, y))
+            have, other = x.shape, y.shape
+            if have == other or not have or not other:
+                return bind1(prim, x, y)
+        return bind1(prim, *_stretched(operands(name, x, y)))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = elementwise_doc("lax", name, "x", "y")
     return function
+
+
+def _stretched(xs: list[Array | Lit]) -> list[Array | Lit]:
+    """Return two operands of one rank with axes of size 1 broadcast to the other's size.
+
+    Others are unchanged.
+    """
+    shapes = [x.type.shape for x in xs]
+    if shapes[0] == shapes[1] or not (len(shapes[0]) == len(shapes[1]) > 0):
+        return xs
+    pairs = list(zip(*shapes, strict=True))
+    if any(m != n and 1 not in (m, n) for m, n in pairs):
+        return xs
+    shape = tuple([n if m == 1 else m for m, n in pairs])
+    return [broadcast_to(x, shape) if isinstance(x, Array) else x for x in xs]
 
 
 add: Final[BinaryFunction] = _binary(p.Add(), "add")
@@ -183,7 +202,7 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
         exponent = as_value(power, "the exponent of pow")
         if family(exponent.dtype) in ("int", "uint") and is_inexact_dtype(base.type.dtype):
             power = convert_element_type(exponent, base.type.dtype)
-    return bind1(p.Pow(), *operands("pow", x, power))
+    return bind1(p.Pow(), *_stretched(operands("pow", x, power)))
 
 
 def integer_pow(x: ArrayLike, y: int) -> Array:
