@@ -59,10 +59,10 @@ def _is_root(eqn: Eqn) -> bool:
 
     The magnitude of a real number has a square with the right derivatives already.
     """
+    if type(eqn.prim) is not p.Abs:
+        return type(eqn.prim) is p.Magnitude
     type_ = eqn.ins[0].type
-    return type(eqn.prim) is p.Magnitude or (
-        type(eqn.prim) is p.Abs and isinstance(type_, ArrayType) and is_complex(type_.dtype)
-    )
+    return isinstance(type_, ArrayType) and is_complex(type_.dtype)
 
 
 def _even_power(eqn: Eqn) -> tuple[Var, int] | None:

@@ -25,6 +25,11 @@ UNCHANGED = (
     "{ lambda ; a:f32[]. let b:f32[] = abs a; c:f32[] = square b in (c,) }",
     "{ lambda ; a:f32[]. let b:f32[] = magnitude a; c:f32[] = integer_pow[y=3] b in (c,) }",
     "{ lambda ; a:f32[] b:f32[]. let c:f32[] = magnitude a; d:f32[] = mul c b in (d,) }",
+    """{ lambda ; a:f32[]. let
+    b:f32[3] = iota[dimension=0 dtype=float32 shape=(3,)]
+    c:f32[3] = square b
+    d:f32[] = magnitude a
+  in (c, d) }""",
     "{ lambda ; a:f32[]. let b:f32[] = magnitude a; c:f32[] = cos b; d:f32[] = square c in (d,) }",
 )
 
