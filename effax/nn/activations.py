@@ -14,6 +14,7 @@ from effax.numpy import arithmetic as ar
 from effax.numpy import special as sp
 from effax.numpy import ufuncs as uf
 from effax.numpy.join import split
+from effax.numpy.predicates import isfinite
 
 __all__ = [
     "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh",
@@ -226,7 +227,9 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     if not approximate:
         tail = el.erfc(el.mul(value, -math.sqrt(0.5)))
         return uf.multiply(uf.multiply(value, 0.5), tail)
-    inner = uf.add(value, uf.multiply(0.044715, ar.power(value, 3)))
+    # Beyond, tanh is ±1 in every dtype, and the cube would overflow in float16.
+    near = el.clamp(-12.0, value, 12.0)
+    inner = uf.add(near, uf.multiply(0.044715, ar.power(near, 3)))
     chance = uf.multiply(0.5, uf.add(1.0, uf.tanh(uf.multiply(math.sqrt(2 / math.pi), inner))))
     return uf.multiply(value, chance)
 
@@ -254,7 +257,19 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     >>> nn.squareplus(jnp.array([0.0]))
     Array([1.], dtype=float32)
     """
-    return uf.true_divide(uf.add(x, uf.sqrt(uf.add(uf.square(x), b))), 2)
+    value = _inexact(x, "squareplus")
+    # The square of x overflows where the result does not: both are divided by a constant.
+    finite = isfinite(value)
+    bounded = uf.masked(finite, value)
+    scale = el.stop_gradient(uf.maximum(uf.absolute(bounded), 1))
+    part = uf.true_divide(bounded, scale)
+    rest = uf.true_divide(b, scale)
+    root = uf.sqrt(uf.add(uf.square(part), uf.true_divide(rest, scale)))
+    # scale·(part + root) = rest/(root - part), which does not cancel for a negative part
+    below = uf.less(part, 0)
+    low = uf.true_divide(uf.multiply(0.5, rest), uf.subtract(root, uf.where(below, part, -1)))
+    high = uf.multiply(scale, uf.multiply(0.5, uf.add(part, root)))
+    return uf.where(finite, uf.where(below, low, high), uf.maximum(value, 0))
 
 
 def glu(x: ArrayLike, axis: int = -1) -> Array:

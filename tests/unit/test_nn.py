@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import effax.numpy as jnp
-from effax import nn, random
+from effax import jit, nn, random
 from effax.arrays.array import Array
+from effax.arrays.config import enable_x64
 from effax.ir.errors import BadArgument, IllTyped
 from tests.unit.numpy.agreement import assert_same
 from tests.unit.numpy.tracing import run_traced
@@ -175,6 +176,25 @@ def test_derivatives_stay_finite_where_values_are_extreme() -> None:
     x = np.array([-1e4, -100, 0, 100, 1e4], np.float32)
     for f in (nn.softplus, nn.log_sigmoid, nn.elu, nn.sigmoid, nn.silu):
         assert np.isfinite(derivative(f, x)).all()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("name", [*SMOOTH[:8], "soft_sign", "celu", "selu", "hard_silu"])
+def test_values_and_slopes_at_large_numbers_are_those_of_double_precision(
+    name: str, dtype: str
+) -> None:
+    function = getattr(nn, name)
+    large = float(np.finfo(dtype).max)
+    x = np.array([0, 1, -1, 20, -20, 200, -200, 1000, -1000, 3e4, -3e4, large, -large], dtype)
+    found = [np.asarray(f(x)) for f in (function, jit(function))] + [derivative(function, x)]
+    with enable_x64():
+        exact = [np.asarray(function(jnp.asarray(x.astype(float))))] * 2
+        exact += [derivative(function, x.astype(float))]
+    eps = float(np.finfo(dtype).eps)
+    for y, wanted in zip(found, exact, strict=True):
+        with np.errstate(over="ignore"):
+            rounded = wanted.astype(dtype).astype(float)
+        np.testing.assert_allclose(y.astype(float), rounded, rtol=8 * eps, atol=eps)
 
 
 INITIALIZERS = [
