@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Concatenate, Literal, ParamSpec, cast, overload
+from typing import Concatenate, Literal, ParamSpec, TypeVar, cast, overload
 
 import effax.numpy as jnp
 from effax import tree
@@ -14,12 +14,16 @@ from effax.api.vjp import vjp
 from effax.arrays.argument_checks import argument_positions, check_callable
 from effax.arrays.array import Array
 from effax.arrays.batching import vmap
-from effax.arrays.tracing import flat_args, label_of, like
+from effax.arrays.binding import run
+from effax.arrays.device_array import DeviceArray
+from effax.arrays.tracing import flat_args, label_of, like, trace_flat
 from effax.ir.dtypes import is_inexact_dtype
 from effax.ir.errors import IllTyped
+from effax.transforms.confine_nan import confine_nan
 from effax.tree import PyTree, PyTreeDef
 
 P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class _Partial:
@@ -176,7 +180,8 @@ def _forward(
         def columns(*dots: Array) -> list[Array]:
             return tree.leaves(push(*tree.unflatten(treedef, dots)))
 
-        stacked = vmap(columns, out_axes=-1)(*_basis(leaves))
+        pushed = _confined(columns, leaves, leaves, what)
+        stacked = vmap(pushed, out_axes=-1)(*_basis(leaves))
         rows = [tree.unflatten(treedef, _blocks(s, leaves, s.ndim - 1)) for s in stacked]
         made = [_one_or_all(row, argnums) for row in rows]
         result = tree.unflatten(tree.structure(out), made)
@@ -214,7 +219,7 @@ def jacrev(
     @like(fun)
     def jacobian(*args: object, **kwargs: object) -> object:
         nums = argument_positions(argnums, len(args), "jacrev")
-        _inputs(fun, args, nums, "jacrev", holomorphic, False, allow_int)
+        operands, _ = _inputs(fun, args, nums, "jacrev", holomorphic, False, allow_int)
         chosen = tuple(args[n] for n in nums)
         partial = _Partial(fun, args, kwargs, nums)
         out, pullback, *aux = vjp(partial, *chosen, has_aux=has_aux)
@@ -225,7 +230,7 @@ def jacrev(
             found: tuple[object, ...] = pullback(tree.unflatten(out_tree, cts))
             return found
 
-        stacked = vmap(pull)(*_basis(outs))
+        stacked = vmap(_confined(pull, outs, operands, "jacrev"))(*_basis(outs))
         leaves, in_tree = tree.flatten(stacked)
         cut = [_blocks(leaf, outs, 0) for leaf in leaves]
         rows = [
@@ -236,6 +241,38 @@ def jacrev(
         return (result, aux[0]) if has_aux else result
 
     return jacobian
+
+
+def _has_nan(leaves: Sequence[object]) -> Array | None:
+    """Return whether an element of the operands is nan; None if surely none is."""
+    found: Array | None = None
+    for x in leaves:
+        if not isinstance(x, Array) or not is_inexact_dtype(x.dtype):
+            continue
+        here = jnp.any(jnp.isnan(x))
+        if not isinstance(here, DeviceArray) or here.numpy():
+            found = here if found is None else jnp.logical_or(found, here)
+    return found
+
+
+def _confined(
+    linear: Callable[..., T], rows: Sequence[Array], operands: Sequence[object], what: str
+) -> Callable[..., T]:
+    """Return a linear function of unit vectors whose zeros stay zeros beside operands of nan."""
+    has_nan = _has_nan(operands)
+    if has_nan is None:
+        return linear
+    structure = tree.structure(((has_nan, *rows), {}))
+    names = [f"the unit vector {i}" for i in range(-1, len(rows))]
+    types = [has_nan.type, *[x.type for x in rows]]
+    flat = trace_flat(lambda _, *units: linear(*units), structure, types, names, what)
+    jaxpr = confine_nan(flat.jaxpr)
+
+    def confined(*units: Array) -> T:
+        results = run(jaxpr, [*flat.consts, has_nan, *units])
+        return cast(T, tree.unflatten(flat.out_tree, results))
+
+    return confined
 
 
 @overload

@@ -15,10 +15,6 @@ from effax.testing.laws.axes import (
     shard_map_is_vmap,
     vmap_evaluates_collectives,
 )
-from effax.testing.laws.control import (
-    reverse_commutes_with_vmap_of_branches,
-    vmap_leaves_passed_values_unbatched,
-)
 from effax.testing.laws.discharge import (
     discharge_is_observationally_equal,
     discharge_of_pure_is_identity,
@@ -114,8 +110,6 @@ __all__ = [  # noqa: RUF022  # the order of ``LAWS``: the simplest first
     "vmap_commutes_with_jvp",
     "vmap_commutes_with_discharge",
     "vmap_commutes_with_transpose",
-    "vmap_leaves_passed_values_unbatched",
-    "reverse_commutes_with_vmap_of_branches",
     "passes_are_pure",
     "passes_preserve_side_effects",
     "derivatives_preserve_side_effects",
