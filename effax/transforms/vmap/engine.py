@@ -22,7 +22,8 @@ decides the type of the allocation before it. An input that is not batched is sh
 elements: reads are unchanged, accumulations are summed over the elements, and a write that may
 differ between elements is an error.
 
-A side effect happens once a batch element, also where no operand is batched.
+A side effect happens once a batch element, also where no operand is batched. For no batch elements
+the results of a pure equation are empty, and no rule is applied.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from effax.transforms.framework.pass_ import jaxpr_pass, rules_or_default
 from effax.transforms.framework.propagation import Mask, Property, uses_axis
 from effax.transforms.framework.rules import BatchBuilder, RuleSet, Unsupported
 from effax.transforms.framework.runner import located
-from effax.transforms.rules.common.arrays import inverse, permuted, to_front
+from effax.transforms.rules.common.arrays import inverse, permuted, to_front, zeros
 from effax.transforms.vmap.batch_axes import Axes, checked_name, no_axis, normalized_axes
 from effax.transforms.vmap.common import Borrowed, UnbatchedRefWrite, batched_type, borrow
 
@@ -344,6 +345,10 @@ def batch_template(
     rule = rules.of(prim).batch
     if isinstance(rule, Unsupported):
         raise rule.error(prim, "batch")
+    if size == 0 and axis is None and True in batched and not prim.subjaxprs():
+        made, effects = typing_of(prim, types)
+        if not effects:
+            return _of_no_elements(types, batched, made)
     b = BatchBuilder(rules, unbatched_refs, axis)
     if masked:
         b.mask = b.bind(array_type((size,), BOOL))
@@ -352,6 +357,13 @@ def batch_template(
     ]
     outs, out_batched = rule(b, prim, args, batched, size)
     return BatchTemplate(template(b.finish(outs)), tuple(out_batched))
+
+
+def _of_no_elements(types: Sequence[Type], batched: Mask, outs: Sequence[Type]) -> BatchTemplate:
+    """Return the template of a pure equation for no batch elements: its results are empty."""
+    b = Builder([batched_type(t, 0) if has else t for t, has in zip(types, batched, strict=True)])
+    empty = [zeros(b, batched_type(t, 0)) for t in outs]
+    return BatchTemplate(template(b.finish(empty)), (True,) * len(empty))
 
 
 def closed_batch(

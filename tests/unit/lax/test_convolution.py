@@ -30,6 +30,35 @@ def test_compiled_as_evaluated(dtype: str) -> None:
             agree(applied(prim, *operands), operands)
 
 
+WRAPS: list[Any] = [lambda f: f, effax.jit]
+
+
+@pytest.mark.parametrize("wrap", WRAPS, ids=["eager", "jitted"])
+@pytest.mark.parametrize("axes", [(0, 0), (0, None), (None, 0), (2, 0), (0, 3)])
+def test_convolutions_over_no_examples(axes: tuple[int | None, int | None], wrap: Any) -> None:
+    def convolved(x: Any, w: Any) -> Any:
+        return lax.conv(x, w, (1,), "VALID")
+
+    x, w = (
+        jnp.ones(s if axis is None else (*s[:axis], 0, *s[axis:]))
+        for s, axis in zip(((2, 1, 5), (4, 1, 2)), axes, strict=True)
+    )
+    batched: Any = effax.vmap(convolved, axes)
+
+    def total(x: Any, w: Any) -> Any:
+        return batched(x, w).sum()
+
+    def one(x: Any, w: Any) -> Any:
+        return convolved(x, w).sum()
+
+    assert wrap(batched)(x, w).shape == (0, 2, 4, 4)
+    grads = wrap(effax.grad(total, (0, 1)))(x, w)
+    assert [g.shape for g in grads] == [x.shape, w.shape]
+    assert not any(np.asarray(g).any() for g in grads)
+    each = effax.vmap(effax.grad(one, (0, 1)), axes)
+    assert [g.shape for g in wrap(each)(x, w)] == [(0, 2, 1, 5), (0, 4, 1, 2)]
+
+
 CALLS: dict[str, tuple[Any, ...]] = {
     "plain": ((1, 1), "VALID"),
     "same": ((2, 1), "SAME"),

@@ -30,6 +30,7 @@ from effax.transforms.jvp import jvp
 from effax.transforms.rules.default import DEFAULT_RULES, FAMILY_RULES
 from effax.transforms.transpose.cotangent_spec import CotangentSpec, GradRef, GradValue, NonLinear
 from effax.transforms.transpose.engine import transpose
+from effax.transforms.vmap.engine import vmap
 from tests.unit.transforms.array_cases import ALL, DIFFERENTIABLE, Case, ints, normal
 
 STEP = 1e-6
@@ -276,6 +277,25 @@ def test_batching_equals_stacking(case: Case) -> None:
             given = out if flag else np.broadcast_to(out, wanted.shape)
             assert given.dtype == wanted.dtype
             np.testing.assert_allclose(given, wanted, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("case", ALL, ids=str)
+def test_batches_of_no_elements(case: Case) -> None:
+    """The results are empty, for every subset of batched operands and two batch axes."""
+    jaxpr = single(case.prim, case.args)
+    for positions in subsets(range(len(case.args))):
+        for last in (False, True):
+            axes = [
+                (a.ndim if last else 0) if i in positions else None for i, a in enumerate(case.args)
+            ]
+            args = [
+                a if axis is None else np.zeros((*a.shape[:axis], 0, *a.shape[axis:]), a.dtype)
+                for a, axis in zip(case.args, axes, strict=True)
+            ]
+            made = vmap(jaxpr, 0, axes).unwrap().jaxpr
+            for out, type_ in zip(evaluate(made, args), jaxpr.out_types, strict=True):
+                assert out.shape == (0, *type_.shape)
+                assert out.dtype == type_.dtype
 
 
 def test_elementwise_batching_broadcasts_scalars_no_more_than_it_must() -> None:
