@@ -16,6 +16,7 @@ from typing import (
 
 import effax.numpy as jnp
 from effax import tree
+from effax.api.custom.values import retried_on_values
 from effax.api.derivatives import (
     Residuals,
     TracedCall,
@@ -31,9 +32,11 @@ from effax.arrays.argument_checks import argument_positions, check_callable
 from effax.arrays.array import Array
 from effax.arrays.binding import Operand, annotate_errors, run
 from effax.arrays.collector import paused_collector
+from effax.arrays.promotion import converted
 from effax.arrays.ref import Ref
 from effax.arrays.tangents import checked_cotangents, tangent_for, zero_of
 from effax.arrays.tracing import like, shown_tree
+from effax.ir.dtypes import DType
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type, is_inexact, tangent_type
@@ -71,6 +74,7 @@ class _Gradient:
         self.allow_int = allow_int
         self.what = what
 
+    @retried_on_values
     def __call__(
         self, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> tuple[PyTree, object]:
@@ -132,7 +136,7 @@ class _Gradient:
         """Return the results, and the gradients of the differentiated leaves."""
         types = [x.type for x, m in zip(call.args.leaves, mask, strict=True) if m]
         out_type = call.flat.jaxpr.out_types[0]
-        at_once = reversed_call(call, mask, lambda: jnp.ones((), out_type.dtype))
+        at_once = reversed_call(call, mask, lambda: _one(out_type.dtype))
         if at_once is not None:
             outs, cts = at_once
         else:
@@ -140,7 +144,7 @@ class _Gradient:
             outs, cts = res.outs, [None] * len(types)
             if res.out_tangents[0]:
                 kept = res._replace(linear=only_outs(res, 1))
-                one = jnp.ones((), out_type.dtype)
+                one = _one(out_type.dtype)
                 cts = pulled_back(kept, [GradValue()] * len(types), [], [one])
         return outs, [tangent_for(t, c) for c, t in zip(cts, types, strict=True)]
 
@@ -161,6 +165,11 @@ class _Gradient:
         children = call.args.treedef.children()[0].children()
         leaves = [tree.unflatten(children[n], by_arg[n]) for n in nums]
         return leaves[0] if isinstance(self.argnums, int) else tuple(leaves)
+
+
+def _one(dtype: DType) -> Array:
+    """Return the cotangent of a result; its dtype is the result's also where 64 bits are off."""
+    return converted(jnp.ones((), dtype), dtype, False)
 
 
 def leaf_args(treedef: PyTreeDef, n_args: int) -> list[int]:
@@ -332,6 +341,7 @@ def jvp(
     tangents: list[PyTree],
     has_aux: Literal[False] = ...,
 ) -> tuple[R, R]: ...
+@retried_on_values
 def jvp(
     fun: Callable[..., object],
     primals: Sequence[object],
@@ -454,6 +464,7 @@ def linearize(
 def linearize(
     fun: Callable[..., object], *primals: object, has_aux: bool
 ) -> tuple[PyTree, ...]: ...
+@retried_on_values
 def linearize(
     fun: Callable[..., object], *primals: object, has_aux: bool = False
 ) -> tuple[PyTree, ...]:

@@ -1,4 +1,4 @@
-"""The warm path of a compiled call: run it on buffers, and replace those of references."""
+"""The warm path of a compiled call: run it on buffers, and wrap its results."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from itertools import repeat
 from typing import Final, NamedTuple, Protocol, cast
 
 from effax import tree
+from effax.api.ref_calls import Execute, RefProgram, buffer_of, executor_with_refs
 from effax.arrays.binding import Operand
-from effax.arrays.conversion import as_value
 from effax.arrays.device_array import DeviceArray
-from effax.arrays.ref import EagerRef, Ref, TracedRef
-from effax.arrays.traced_array import TracedArray
+from effax.arrays.ref import Ref
 from effax.arrays.tracing import FlatFunction
 from effax.ir.syntax import Jaxpr
-from effax.ir.trace import alias_error, identity, leak_error
+from effax.ir.trace import alias_error, identity
 from effax.ir.types import ArrayType
 from effax.lowering.program import CompiledProgram
 from effax.lowering.xla import Buffer
@@ -36,6 +35,7 @@ class Ready(NamedTuple):
 
     Attributes:
         program: the compiled program.
+        jaxpr: the traced program, with the user's names; that of ``program`` is equal to it.
         consts: its first arguments: the arrays and references that are closed over.
         out_tree: the structure of the result.
         out_types: the types of its leaves.
@@ -45,6 +45,7 @@ class Ready(NamedTuple):
     """
 
     program: CompiledProgram
+    jaxpr: Jaxpr
     consts: tuple[Operand, ...]
     out_tree: PyTreeDef
     out_types: tuple[ArrayType, ...]
@@ -57,12 +58,14 @@ def ready(program: CompiledProgram, flat: FlatFunction) -> Ready:
     """Prepare a compiled program for calls with the structure of its function."""
     types = tuple([t for t in flat.jaxpr.out_types if isinstance(t, ArrayType)])
     done, is_leaf = program.discharged, flat.out_tree == _LEAF
-    return Ready(program, flat.consts, flat.out_tree, types, done.refs, done.changed, is_leaf)
+    return Ready(
+        program, flat.jaxpr, flat.consts, flat.out_tree, types, done.refs, done.changed, is_leaf
+    )
 
 
 def runner(call: Ready) -> Runner:
     """Return the function that runs a call; one result and no references is the fast case."""
-    execute = _executor(call.program)
+    execute = _executor(call)
     if call.consts or call.refs or not call.is_leaf:
         return partial(_run, call, execute)
     (out_type,) = call.out_types
@@ -75,12 +78,16 @@ def runner(call: Ready) -> Runner:
 
 def run_call(call: Ready, leaves: Sequence[object]) -> object:
     """Run a call. Raises RefError, before it runs, where references are aliased."""
-    return _run(call, _executor(call.program), leaves)
+    return _run(call, _executor(call), leaves)
 
 
-def _executor(program: CompiledProgram) -> Callable[[Sequence[object]], list[Buffer]]:
-    """Return the function that runs a program on arguments, with their buffers or new ones."""
-    execute = program.executable.run
+def _executor(call: Ready) -> Execute:
+    """Return the function that runs a program on operands, with their buffers or new ones."""
+    executable = call.program.executable
+    if call.refs:
+        program = RefProgram(executable, call.refs, call.changed, call.jaxpr.name_of)
+        return executor_with_refs(program)
+    execute = executable.run
 
     def with_python(operands: Sequence[object]) -> list[Buffer]:
         return execute([buffer_of(x) for x in operands])
@@ -93,39 +100,19 @@ def _executor(program: CompiledProgram) -> Callable[[Sequence[object]], list[Buf
             return with_python(operands)
 
     # A callback may raise the same exceptions: then the buffers are made first.
-    return with_python if program.executable.calls_python else on_device
+    return with_python if executable.calls_python else on_device
 
 
-def _run(
-    call: Ready, execute: Callable[[Sequence[object]], list[Buffer]], leaves: Sequence[object]
-) -> object:
-    _, consts, out_tree, types, refs, changed, is_leaf = call
+def _run(call: Ready, execute: Execute, leaves: Sequence[object]) -> object:
+    _, jaxpr, consts, out_tree, types, refs, _, is_leaf = call
     operands: Sequence[object] = [*consts, *leaves] if consts else leaves
     if len(refs) > 1 and len({id(operands[i]) for i in refs}) < len(refs):
-        check_aliases(call.program.jaxpr, consts, leaves)
+        check_aliases(jaxpr, consts, leaves)
     results = execute(operands)
-    if changed:
-        for i, new in zip(changed, results[len(types) :], strict=True):
-            cast(EagerRef, operands[i]).replace_buffer(new)
     if is_leaf:
         return DeviceArray(None, types[0], results[0])
     # The results after those with a type are the new buffers of references.
     return tree.unflatten(out_tree, map(DeviceArray, repeat(None), types, results))
-
-
-def buffer_of(x: object) -> Buffer:
-    """Return the buffer of an array, a reference or a number. Raises LeakedTracer."""
-    if type(x) is DeviceArray:
-        buffer = x._buffer
-        return x.buffer if buffer is None else buffer
-    if type(x) is EagerRef:
-        buffer = x._buffer
-        return x.pinned() if buffer is None else buffer
-    if isinstance(x, TracedArray | TracedRef):
-        raise leak_error(x)
-    value = as_value(x)
-    assert isinstance(value, DeviceArray)
-    return value.buffer
 
 
 def check_aliases(jaxpr: Jaxpr, consts: Sequence[object], leaves: Sequence[object]) -> None:

@@ -15,8 +15,8 @@ import numpy as np
 
 from effax import tree
 from effax.api import export_trees
-from effax.api.dispatch import buffer_of
 from effax.api.jit import JitFunction, jit
+from effax.api.ref_calls import Execute, RefProgram, executor_with_refs
 from effax.arrays.array import Array
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.ref import Ref, TracedRef
@@ -71,7 +71,7 @@ class Exported:
     changed: tuple[int, ...]
     mlir_module_serialized: bytes = field(repr=False)
     consts: tuple[Array, ...]
-    _kept: list[xla.Executable] = field(default_factory=list, repr=False)
+    _kept: list[Execute] = field(default_factory=list, repr=False)
 
     def mlir_module(self) -> str:
         """Return the StableHLO module as text."""
@@ -115,10 +115,8 @@ class Exported:
         for x, type_, name in zip(leaves, self.in_avals, self.names, strict=True):
             _check(x, type_, name)
         self._check_aliases(leaves)
-        results = self._executable()([buffer_of(x) for x in (*self.consts, *leaves)])
+        results = self._executor()([*self.consts, *leaves])
         n = len(self.out_avals)
-        for i, new in zip(self.changed, results[n:], strict=True):
-            cast(Ref, leaves[i]).replace_buffer(new)
         outs = [DeviceArray(None, t, r) for t, r in zip(self.out_avals, results[:n], strict=True)]
         return tree.unflatten(self.out_tree, outs)
 
@@ -128,12 +126,19 @@ class Exported:
             if isinstance(x, Ref) and (first := seen.setdefault(identity(x), name)) is not name:
                 raise alias_error(f"{self.fun_name} gets one reference as {first} and as {name}", x)
 
-    def _executable(self) -> xla.Executable:
+    def _executor(self) -> Execute:
         if not self._kept:
-            n = len(self.consts) + len(self.in_avals)
+            k = len(self.consts)
             inner = [t.inner for i in self.changed if isinstance(t := self.in_avals[i], RefType)]
-            outs = (*self.out_avals, *inner)
-            self._kept.append(xla.compile_module(self.mlir_module_serialized, n, outs))
+            executable = xla.compile_module(
+                self.mlir_module_serialized, k + len(self.in_avals), (*self.out_avals, *inner)
+            )
+            refs = tuple([k + i for i, t in enumerate(self.in_avals) if isinstance(t, RefType)])
+            changed = tuple([k + i for i in self.changed])
+            names = ("",) * k + self.names
+            self._kept.append(
+                executor_with_refs(RefProgram(executable, refs, changed, names.__getitem__))
+            )
         return self._kept[0]
 
 

@@ -16,6 +16,7 @@ from effax.arrays.array import Array
 from effax.arrays.batching import vmap
 from effax.arrays.binding import run
 from effax.arrays.device_array import DeviceArray
+from effax.arrays.promotion import converted
 from effax.arrays.tracing import flat_args, label_of, like, trace_flat
 from effax.ir.dtypes import is_inexact_dtype
 from effax.ir.errors import IllTyped
@@ -62,7 +63,7 @@ def _basis(leaves: Sequence[Array]) -> list[Array]:
         rows = jnp.equal(
             jnp.reshape(jnp.arange(total), (total, 1)), jnp.arange(before, before + x.size)
         )
-        columns.append(jnp.reshape(jnp.astype(rows, x.dtype), (total, *x.shape)))
+        columns.append(jnp.reshape(converted(rows, x.dtype, False), (total, *x.shape)))
         before += x.size
     return columns
 

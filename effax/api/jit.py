@@ -8,7 +8,6 @@ from typing import Generic, NamedTuple, ParamSpec, TypeVar, cast, overload
 
 from effax import tree
 from effax.api.call_cache import WITH_TYPE, CacheEntry, CallCache, CallSignature, ShortKey
-from effax.api.custom.rule_tracing import recursive_calls
 from effax.api.dispatch import Runner, check_aliases, ready, runner
 from effax.api.methods import BindsAsMethod
 from effax.api.stages import Lowered, compiled
@@ -121,11 +120,10 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
         differs = [differs_along(x) for x in call.leaves] if checked_axes() else None
         options = TraceOptions(outers, differs=differs)
         structure, types = call.signature.structure, call.signature.types
-        with recursive_calls() as seen:
-            flat = trace_flat(call.fun, structure, types, names, self._label, options)
-            entry = CacheEntry(self._through_passes(flat))
+        flat = trace_flat(call.fun, structure, types, names, self._label, options)
+        entry = CacheEntry(self._through_passes(flat))
         closed = not any(isinstance(c, TracedArray | TracedRef) for c in flat.consts)
-        if closed and not seen.escaped:
+        if closed:
             self._cache.add(call.signature, entry)
         return entry
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Generic, Literal, NamedTuple, TypeVar, TypeVarTuple, cast, overload
 
 from effax import tree
+from effax.api.custom.values import retried_on_values
 from effax.api.derivatives import Residuals, linearized, pulled_back, traced_call
 from effax.api.with_refs import DidntWant
 from effax.arrays.array import Array
@@ -224,6 +225,7 @@ def vjp(
 ) -> tuple[R, VJP[*Ts], X]: ...
 @overload
 def vjp(fun: Callable[..., object], *primals: object, has_aux: bool) -> tuple[PyTree, ...]: ...
+@retried_on_values
 def vjp(fun: Callable[..., object], *primals: object, has_aux: bool = False) -> tuple[PyTree, ...]:
     """Run ``fun``, and return its result and its pullback.
 

@@ -30,6 +30,14 @@ def static_int(value: object, what: str) -> int:
         ) from None
 
 
+def nonnegative(value: object, what: str) -> int:
+    """Return a size as an int. Raises IllTyped, or BadArgument for a negative one."""
+    size = static_int(value, what)
+    if size < 0:
+        raise BadArgument(f"{what} is negative", "at least 0", str(size))
+    return size
+
+
 def plain_axis(axis: object, ndim: int, what: str) -> int:
     """Return an axis in ``range(ndim)``. Raises BadArgument for one out of range."""
     index = static_int(axis, f"the axis of {what}")

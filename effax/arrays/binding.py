@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
 
 from effax.arrays.array import Array
 from effax.arrays.device_array import DeviceArray
+from effax.arrays.exclusive import is_taken_here, sharing, wait_until_free
 from effax.arrays.ref import EagerRef, Ref, TracedRef, consumed_error, eager_ref
 from effax.arrays.traced_array import TracedArray
+from effax.effects import ArgIndex, Row
 from effax.ir.build import typing_of
 from effax.ir.errors import EffaxError, TransformError
 from effax.ir.eval.numpy import evaluate, literal_value
 from effax.ir.primitive import Primitive, Value
+from effax.ir.prims import ForwardRule, SparseJvp
 from effax.ir.source import caller
 from effax.ir.syntax import Atom, Jaxpr, Lit, Var
 from effax.ir.trace import Trace, current_trace, leak_error, shown_ref, tracing
-from effax.ir.types import ArrayType, RefType, Type
+from effax.ir.types import ArrayType, RefType, Type, tangent_type
+from effax.transforms.rules.custom.dense import on_given_tangents
 
 Operand = Array | Ref | Lit
 """An operand of a primitive: an array, a reference, or a typed scalar constant."""
@@ -114,7 +119,28 @@ def value_of(x: Operand) -> Value:
 
 
 def _apply(prim: Primitive, args: Sequence[Operand]) -> list[Array | Ref]:
-    types = typing_of(prim, tuple([a.type for a in args])).outs
+    types, effects = typing_of(prim, tuple([a.type for a in args]))
+    if not effects.effects or effects.side_effects:
+        return _evaluated(prim, args, types)
+    with sharing.lock:
+        for x in args:
+            # A callback may read a reference of the call that runs it: the old contents.
+            if type(x) is EagerRef and x._taken_by and not _is_readable(x, effects):
+                wait_until_free(x)
+        sharing.eager_operations += 1
+        try:
+            return _evaluated(prim, args, types)
+        finally:
+            sharing.eager_operations -= 1
+
+
+def _is_readable(ref: EagerRef, effects: Row[ArgIndex]) -> bool:
+    return is_taken_here(ref) and not effects.changes_state
+
+
+def _evaluated(
+    prim: Primitive, args: Sequence[Operand], types: Sequence[Type]
+) -> list[Array | Ref]:
     values = [value_of(a) for a in args]
     with np.errstate(all="ignore"):
         results = prim.evaluate(*values)
@@ -149,3 +175,21 @@ def program_of(function: Callable[..., list[Array]], what: str, *types: Type) ->
     with tracing(trace):
         results = function(*[trace.bind(t) for t in types])
         return trace.finish([atom_in(trace, x) for x in results]).jaxpr
+
+
+@dataclass(frozen=True)
+class ForwardOfFunction(ForwardRule):
+    """A forward rule that is a function of arrays of these types and their tangents.
+
+    It is traced when it is asked for, so that it may call the function that it belongs to.
+    """
+
+    function: Callable[..., list[Array]]
+    types: tuple[Type, ...]
+    label: str
+
+    def __call__(self, given: tuple[bool, ...], /) -> SparseJvp:
+        dots = [tangent_type(t) for t in self.types]
+        jaxpr = program_of(self.function, self.label, *self.types, *dots)
+        dense = SparseJvp(jaxpr, (True,) * (len(jaxpr.outs) // 2))
+        return on_given_tangents(dense, self.types, (True,) * len(self.types), given)

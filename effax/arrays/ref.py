@@ -8,6 +8,7 @@ import numpy as np
 
 from effax.arrays.array import Array, DTypeLike
 from effax.arrays.device_array import DeviceArray
+from effax.arrays.exclusive import Ticket, exclusively, is_taken_here
 from effax.arrays.not_array import NotAnArray
 from effax.arrays.operators import ops
 from effax.effects import Rule
@@ -182,11 +183,14 @@ class EagerRef(Ref):
     program that updates the reference takes its memory as an argument and returns it.
     """
 
-    __slots__ = ("_buffer", "_ended", "_memory", "_type", "made_at")
+    __slots__ = ("_buffer", "_ended", "_memory", "_taken_by", "_type", "made_at")
 
     _memory: np.ndarray | None
     """The memory, writable; None after the end, and until a compiled call's new buffer is seen."""
     _buffer: Buffer | None
+    """The buffer; None before the first use by XLA, and while a call that donates it runs."""
+    _taken_by: Ticket | None
+    """The ticket of the compiled call that changes the reference; None while no call does."""
     _ended: str | None
     _type: RefType
     made_at: Source | None
@@ -204,7 +208,10 @@ class EagerRef(Ref):
             raise consumed_error(self, self._ended)
 
     def memory(self) -> np.ndarray:
-        """Return the writable memory of the contents. Raises RefError after the reference's end."""
+        """Return the writable memory of the contents. Raises RefError after the reference's end.
+
+        No other thread uses the reference meanwhile (:mod:`effax.arrays.exclusive`).
+        """
         if self._memory is None:
             self.check_usable()
             from effax.lowering import xla
@@ -214,38 +221,39 @@ class EagerRef(Ref):
         return self._memory
 
     def read_now(self) -> np.ndarray:
-        """Return a copy of the contents."""
-        return np.array(self.memory())
+        """Return a copy of the contents; in a callback of a call that changes it, the old ones."""
+        refs = () if is_taken_here(self) else (self,)
+        return exclusively(refs, lambda: np.array(self.memory()))
 
     def pinned(self) -> Buffer:
         """Return the buffer of the contents, created at XLA's first use."""
-        self.check_usable()
-        if self._buffer is None:
-            from effax.lowering import xla
 
-            self.replace_buffer(xla.new_ref_buffer(self.memory()))
-        assert self._buffer is not None
-        return self._buffer
+        def made() -> Buffer:
+            self.check_usable()
+            if self._buffer is None:
+                from effax.lowering import xla
 
-    def replace_buffer(self, buffer: Buffer) -> None:
-        """Replace the buffer by the one that a compiled program returned.
+                self._buffer = xla.new_ref_buffer(self.memory())
+                self._memory = None
+            return self._buffer
 
-        The memory's address, the same as before unless a view of the old buffer is alive, is read
-        at its next use and not in the call.
-        """
-        self._buffer = buffer
-        self._memory = None
+        buffer = self._buffer
+        return exclusively((self,), made) if buffer is None else buffer
 
     def end(self, how: str) -> DeviceArray:
         """Consume the reference; return its contents, which no later write changes."""
-        contents = self.memory()
-        contents.setflags(write=False)
-        buffer = self._buffer
-        self._ended = how
-        self._memory = self._buffer = None
-        if buffer is None:
-            return DeviceArray(contents.view(), self._type.inner)
-        return DeviceArray(None, self._type.inner, buffer)
+
+        def ended() -> DeviceArray:
+            contents = self.memory()
+            contents.setflags(write=False)
+            buffer = self._buffer
+            self._ended = how
+            self._memory = self._buffer = None
+            if buffer is None:
+                return DeviceArray(contents.view(), self._type.inner)
+            return DeviceArray(None, self._type.inner, buffer)
+
+        return exclusively((self,), ended)
 
     def unsafe_buffer_pointer(self) -> int:
         """Return the address of the contents, constant from this call to the reference's end."""
@@ -253,28 +261,38 @@ class EagerRef(Ref):
 
         return xla.pointer(self.pinned())
 
+    # Threads switch in calls only, so after the last test this is the memory of a free reference.
+
     def __getitem__(self, index: object) -> Array:
         if type(index) is int and current_trace() is None:
             memory = self._memory
-            if memory is None:
-                memory = self.memory()
-            if memory.ndim == 1 and -len(memory) <= index < len(memory):
+            if (
+                memory is not None
+                and memory.ndim == 1
+                and -len(memory) <= index < len(memory)
+                and self._memory is memory
+                and self._taken_by is None
+            ):
                 return DeviceArray(np.array(memory[index]), array_type((), memory.dtype))
         return ops.get_ref(self, index)
 
     def __setitem__(self, index: object, value: object) -> None:
         if type(index) is int and current_trace() is None:
             memory = self._memory
-            if memory is None:
-                memory = self.memory()
-            if memory.ndim == 1 and -len(memory) <= index < len(memory):
+            if memory is not None and memory.ndim == 1 and -len(memory) <= index < len(memory):
                 kind = type(value)
                 if (kind is float or kind is int) and memory.dtype.kind == "f":
-                    memory[index] = value
-                    return
-                if kind is DeviceArray:
+                    if self._memory is memory and self._taken_by is None:
+                        memory[index] = value
+                        return
+                elif kind is DeviceArray:
                     array = cast(DeviceArray, value).numpy()
-                    if array.dtype == memory.dtype and not array.shape:
+                    if (
+                        array.dtype == memory.dtype
+                        and not array.shape
+                        and self._memory is memory
+                        and self._taken_by is None
+                    ):
                         memory[index] = array
                         return
         ops.write_ref(self, index, value)
@@ -282,7 +300,7 @@ class EagerRef(Ref):
     def __repr__(self) -> str:
         if self._ended is not None:
             return f"Ref(<consumed by {self._ended}>)"
-        shown = np.array2string(self.memory(), separator=", ", prefix="Ref(")
+        shown = np.array2string(self.read_now(), separator=", ", prefix="Ref(")
         return f"Ref({shown}, dtype={self.dtype})"
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -300,6 +318,7 @@ def eager_ref(memory: np.ndarray) -> EagerRef:
     made = object.__new__(EagerRef)
     made._memory = memory
     made._buffer = None
+    made._taken_by = None
     made._ended = None
     made._type = ref_type(array_type(memory.shape, memory.dtype))
     made.made_at = caller()

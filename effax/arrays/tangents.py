@@ -8,7 +8,6 @@ import numpy as np
 
 from effax import tree
 from effax.arrays.array import Array
-from effax.arrays.config import config
 from effax.arrays.conversion import as_value, from_numpy
 from effax.arrays.promotion import converted
 from effax.arrays.tracing import shown_tree
@@ -67,7 +66,11 @@ def checked_cotangents(
 
 def _checked_leaf(leaf: object, type_: Type, what: str) -> Array:
     ct_spec = tangent_type(type_)
-    x = as_value(leaf, what)
+    if isinstance(leaf, np.ndarray | np.generic) and leaf.dtype == ct_spec.dtype:
+        # Also 64 bits, where these are off: the primal has them.
+        x: Array = from_numpy(np.asarray(leaf))
+    else:
+        x = as_value(leaf, what)
     if not is_inexact_dtype(ct_spec.dtype):
         if x.shape != ct_spec.shape or x.dtype != FLOAT0:
             raise IllTyped(
@@ -85,4 +88,4 @@ def _checked_leaf(leaf: object, type_: Type, what: str) -> Array:
 
 def promotes_to(weak: DType, dtype: DType) -> bool:
     """Return whether a weak value promotes to a dtype."""
-    return promote([(weak, True), (dtype, False)], config.enable_x64)[0] == dtype
+    return promote([(weak, True), (dtype, False)], wide=True)[0] == dtype

@@ -208,6 +208,7 @@ class TraceOptions(NamedTuple):
             ended or no equation uses them.
         differs: the checked axes along which each input may vary.
         checked: whether variance is tracked along the axes in ``binds``.
+        memory: the memory of another trace, of which this one is a part.
     """
 
     outers: Sequence[object] | None = None
@@ -217,6 +218,7 @@ class TraceOptions(NamedTuple):
     captured: Sequence[Operand] = ()
     differs: Sequence[Names] | None = None
     checked: bool = False
+    memory: dict[object, object] | None = None
 
     def inputs(self, trace: Trace, types: Sequence[Type], names: Sequence[str]) -> list[object]:
         """Bind one input of ``trace`` for each type."""
@@ -267,6 +269,8 @@ def trace_flat(
     """
     on_values = options.on_values is not False
     trace = Trace(handle, label, current_trace(), on_values, options.binds, options.checked)
+    if options.memory is not None:
+        trace.memory = options.memory
     with tracing(trace):
         for x in options.captured:
             trace.capture(x, x.type, _value_getter(x))

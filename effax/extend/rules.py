@@ -10,7 +10,6 @@ from weakref import ReferenceType
 
 import numpy as np
 
-from effax.api.custom.call_site import MAX_LITERAL_ELEMENTS, literal_array
 from effax.arrays.array import Array
 from effax.arrays.binding import atom_in, handle
 from effax.arrays.conversion import as_value
@@ -18,6 +17,7 @@ from effax.arrays.device_array import DeviceArray
 from effax.arrays.ref import Ref
 from effax.extend.guard import annotate_errors, listed, paired, shown, wide_remedy
 from effax.ir.build import Builder
+from effax.ir.edit.constants import constant
 from effax.ir.errors import BadRule, LoweringError, NotApplicable
 from effax.ir.prims import ConvertElementType
 from effax.ir.source import defined_at
@@ -38,6 +38,9 @@ from effax.tree import PyTree
 
 if TYPE_CHECKING:
     from effax.extend.primitive import ArrayPrimitive, RefPrimitive
+
+MAX_CONSTANT_ELEMENTS: Final = 256
+"""The most elements of an array that a rule may close over."""
 
 Handles = Sequence[PyTree]
 """Traced arrays and references."""
@@ -261,8 +264,8 @@ def traced(
 ) -> tuple[Jaxpr, list[bool]]:
     """Return the program of a rule, and which of its results are None and not in the program.
 
-    A scalar or a small array that the rule closes over becomes literals. ``written`` is the user's
-    function, whose line errors name.
+    A scalar or a small array that the rule closes over becomes a constant. ``written`` is the
+    user's function, whose line errors name.
 
     Raises:
         BadRule: the rule closes over a large array, or raises an error.
@@ -281,26 +284,25 @@ def traced(
         ]
     jaxpr, consts = trace.finish(outs)
     with annotate_errors(label, written):
-        return _with_literals(jaxpr, consts, label), [x is None for x in found]
+        return _with_constants(jaxpr, consts, label), [x is None for x in found]
 
 
-def _with_literals(jaxpr: Jaxpr, consts: Sequence[object], label: str) -> Jaxpr:
+def _with_constants(jaxpr: Jaxpr, consts: Sequence[object], label: str) -> Jaxpr:
     if not consts:
         return jaxpr
     n = len(consts)
     b = Builder(jaxpr.in_types[n:])
-    literals = [_literal(b, c, label) for c in consts]
-    return b.finish(b.inline_jaxpr(jaxpr, [*literals, *b.binders]))
+    made = [_constant(b, c, label) for c in consts]
+    return b.finish(b.inline_jaxpr(jaxpr, [*made, *b.binders]))
 
 
-def _literal(b: Builder, const: object, label: str) -> Atom:
-    made = literal_array(b, const) if isinstance(const, DeviceArray) else None
-    if made is not None:
-        return made
+def _constant(b: Builder, const: object, label: str) -> Atom:
+    if isinstance(const, DeviceArray) and const.size <= MAX_CONSTANT_ELEMENTS:
+        return constant(b, const.numpy(), const.type)
     raise BadRule(
         f"{label} closes over an array or a reference",
         expected="a function of its arguments, the primitive's fields, scalars and arrays of at "
-        f"most {MAX_LITERAL_ELEMENTS} elements",
+        f"most {MAX_CONSTANT_ELEMENTS} elements",
         found=shown(const),
         remedy="make it an operand of the primitive, or compute it in the rule (`arange`, `full`)",
     )

@@ -41,6 +41,9 @@ class EffaxError(Exception):
             parts.append(f"  remedy:   {self.remedy}")
         return "\n".join(parts)
 
+    in_rule = False
+    """Whether it was raised by the user's code in a custom rule."""
+
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (type(self), dict(self.__dict__)))
 

@@ -3,23 +3,32 @@
 ``functools.lru_cache`` bounds the number of results. Programs can be large, and a caller whose
 programs differ each time, by a constant say, would fill the memory with them. A miss counts the
 equations of the programs in its arguments and its result; where many were counted, the next pass
-begins with empty caches. A hit costs as much as with ``lru_cache``. A miss, which may be for a
-deeply nested program, continues on a fresh stack where much of this one is used.
+begins with empty caches. A miss, which may be for a deeply nested program, continues on a fresh
+stack where much of this one is used.
+
+A cache of the process would keep the Python objects alive to which a program refers, such as the
+rules of a user's function and all that they close over. The results for such a program are kept by
+the owner of these objects, and are freed with it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, wraps
-from typing import Final, ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar, cast
+from weakref import WeakSet
 
-from effax.ir.primitive import Primitive
+from effax.ir.owners import owner_in
+from effax.ir.primitive import Owner, Primitive
 from effax.ir.recursion import with_fresh_stack
-from effax.ir.state import Cached, register_lru
+from effax.ir.state import Cache, Cached, register_cache, register_lru
 from effax.ir.syntax import Jaxpr
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+RESULTS: Final = 512
+"""How many results an owner keeps before they are cleared."""
 
 EQUATIONS: Final = 1 << 18
 """How many equations caches keep before they are cleared: less than 200 megabytes."""
@@ -38,6 +47,32 @@ _load: Final = _Load()
 _memoized: Final[list[Callable[[], None]]] = []
 
 
+_NONE: Final = object()
+_owners: Final = WeakSet[Owner]()
+
+
+def _clear_owners() -> None:
+    for owner in list(_owners):
+        owner.results.clear()
+    _owners.clear()
+
+
+def _n_owned() -> int:
+    return sum(len(owner.results) for owner in list(_owners))
+
+
+register_cache(Cache("effax.ir.memo._owners", None, _clear_owners, _n_owned))
+_memoized.append(_clear_owners)
+
+
+class _Owned(Exception):  # a signal
+    """Signals a miss whose result an owner keeps."""
+
+    def __init__(self, owner: Owner) -> None:
+        super().__init__()
+        self.owner: Owner = owner
+
+
 def memoize(maxsize: int) -> Callable[[Callable[P, R]], Cached[R]]:
     """Cache the results of a pure function of hashable arguments, programs among them.
 
@@ -46,16 +81,40 @@ def memoize(maxsize: int) -> Callable[[Callable[P, R]], Cached[R]]:
     """
 
     def decorate(function: Callable[P, R]) -> Cached[R]:
+        compute = with_fresh_stack(function)
+
         @wraps(function)
         def computed(*args: P.args, **kwargs: P.kwargs) -> R:
-            result = function(*args, **kwargs)
+            owner = owner_in((*args, *kwargs.values()))
+            if owner is not None:
+                raise _Owned(owner)
+            result = compute(*args, **kwargs)
             _load.equations += _equations_in(args) + _equations_in(result)
             return result
 
-        kept = lru_cache(maxsize)(with_fresh_stack(computed))
+        kept = lru_cache(maxsize)(computed)
+
+        @wraps(function)
+        def called(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                return kept(*args, **kwargs)  # type: ignore[arg-type]  # unhashable ones are errors
+            except _Owned as signal:
+                owner = signal.owner
+            key = (computed, args, tuple(kwargs.items()))
+            found = owner.results.get(key, _NONE)
+            if found is _NONE:
+                found = compute(*args, **kwargs)
+                _load.equations += _equations_in(args) + _equations_in(found)
+                if len(owner.results) >= RESULTS:
+                    owner.results.clear()
+                owner.results[key] = found
+                _owners.add(owner)
+            return cast(R, found)
+
+        vars(called).update(cache_info=kept.cache_info, cache_clear=kept.cache_clear)
         register_lru(kept, function, maxsize)
         _memoized.append(kept.cache_clear)
-        return kept
+        return cast("Cached[R]", called)
 
     return decorate
 

@@ -7,7 +7,8 @@ transformation and lowering rules are in rule sets, by family.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
@@ -55,6 +56,26 @@ class Region(NamedTuple):
     parts: frozenset[int] = frozenset()
 
 
+class Owner:
+    """An object of the user that programs keep alive, and the cached results for these programs.
+
+    The caches of the process keep no program with an owner: its results are kept here, and are
+    freed with it.
+
+    Attributes:
+        serial: the order in which owners were made.
+        results: cached results, by function and arguments.
+    """
+
+    __slots__ = ("__weakref__", "results", "serial")
+
+    _count: ClassVar[Iterator[int]] = count()
+
+    def __init__(self) -> None:
+        self.serial: int = next(Owner._count)
+        self.results: dict[object, object] = {}
+
+
 class ByReference:
     """A Python object that is a parameter of a primitive and has no text form.
 
@@ -68,6 +89,11 @@ class ByReference:
     __slots__ = ()
 
     label: str
+
+    def owner(self) -> Owner | None:
+        """Return the owner of the object, or of the ``rule`` that it wraps; None without one."""
+        inner: object = getattr(self, "rule", None)
+        return inner.owner() if isinstance(inner, ByReference) else None
 
 
 class Primitive(ABC):

@@ -8,7 +8,7 @@ is a list. ``==`` is structural; it ignores the sources of equations and the nam
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, final
+from typing import TYPE_CHECKING, Literal, NamedTuple, final
 
 import numpy as np
 from pyrsistent import PVector, pvector
@@ -23,7 +23,7 @@ from effax.effects import (
 )
 from effax.ir.axes import Axes, joined_axes
 from effax.ir.errors import IllTyped
-from effax.ir.primitive import Primitive
+from effax.ir.primitive import Owner, Primitive
 from effax.ir.recursion import postorder, subjaxprs_of
 from effax.ir.source import SavedSource, Source
 from effax.ir.text.display import DISPLAY
@@ -62,9 +62,7 @@ class Lit:
     _key: tuple[str, ArrayType]
 
     def __init__(self, value: Scalar, type: ArrayType) -> None:
-        text = repr(value)
-        if value != value:  # noqa: PLR0124  a nan
-            value, text = signed_nan(value)
+        value, text = (value, repr(value)) if value == value else signed_nan(value)  # noqa: PLR0124
         object.__setattr__(self, "value", value)
         object.__setattr__(self, "type", type)
         object.__setattr__(self, "_key", (text, type))
@@ -161,6 +159,7 @@ class Jaxpr:
         "_class",
         "_effects",
         "_hash",
+        "_owner",
         "_size",
         "_subjaxprs",
         "binders",
@@ -178,6 +177,7 @@ class Jaxpr:
     _hash: int | None
     _subjaxprs: tuple[Jaxpr, ...] | None
     _effects: Row[ArgIndex] | None
+    _owner: Owner | Literal[False] | None
     _size: int | None
     _class: _Class | None
     _axes: Axes | None
@@ -201,6 +201,7 @@ class Jaxpr:
         put(self, "_hash", None)
         put(self, "_subjaxprs", None)
         put(self, "_effects", None)
+        put(self, "_owner", None)
         put(self, "_size", None)
         put(self, "_class", None)
         put(self, "_axes", None)

@@ -6,8 +6,7 @@ the front door (arrays and references with operators), which the trace makes thr
 enclosing trace, is captured: it becomes a constant of the program.
 
 A trace on concrete values (under ``grad`` outside of ``jit``, say) computes a tracer's value when
-Python needs it: it evaluates the equations so far on copies of the references, so that no effect is
-visible outside.
+Python needs it: it evaluates the equations so far on copies of the references.
 """
 
 from __future__ import annotations
@@ -80,10 +79,7 @@ def current_trace() -> Trace | None:
 
 
 def values_read() -> int:
-    """Return how many concrete values Python code has read in this thread's traces.
-
-    A program traced between two different counts may be valid for the values read only.
-    """
+    """Return how many values Python code has read; a program may be valid for these only."""
     return _state.n_read
 
 
@@ -99,6 +95,7 @@ class Trace:
         alive: false once the program is finished; a later use of its tracers is a leak.
         consumed: the operation that consumed a reference, by the number of its variable.
         on_values: whether Python may read values; not while a program is traced for compilation.
+        memory: what is kept as long as the outermost trace, which nested traces share.
     """
 
     __slots__ = (
@@ -117,6 +114,7 @@ class Trace:
         "consumed",
         "handles",
         "label",
+        "memory",
         "names",
         "on_values",
         "parent",
@@ -135,6 +133,7 @@ class Trace:
         self.label: str = label
         self.parent: Trace | None = parent
         self.on_values: bool = on_values
+        self.memory: dict[object, object] = {} if parent is None else parent.memory
         self.axes: Mapping[str, Axis] = {} if parent is None else parent.axes
         if binds:
             self.axes = {**self.axes, **{axis.name: axis for axis in binds}}

@@ -9,14 +9,14 @@ from typing import Final
 import numpy as np
 
 from effax.arrays.array import Array, ArrayLike
-from effax.arrays.binding import bind1, program_of
+from effax.arrays.binding import ForwardOfFunction, bind1, program_of
 from effax.arrays.conversion import as_value
 from effax.ir.dtypes import is_float
 from effax.ir.errors import IllTyped
 from effax.ir.prims import CustomJvp
 from effax.ir.state import cached
 from effax.ir.trace import current_trace
-from effax.ir.types import ArrayType, tangent_type
+from effax.ir.types import ArrayType
 from effax.lax import elementwise as el
 
 __all__ = [
@@ -103,17 +103,14 @@ def _erf_inv(x: Array) -> Array:
 def _call(type_: ArrayType) -> CustomJvp:
     """Return the call of the function on operands of a type, with its derivative."""
     function = program_of(lambda x: [_erf_inv(x)], "erf_inv", type_)
-    # Its own rule calls the function without a rule, which the outer call supplies.
-    inner = CustomJvp(function, 0, 0, "erf_inv")
+    return CustomJvp(function, ForwardOfFunction(_erf_inv_jvp, (type_,), "erf_inv"), 0, "erf_inv")
 
-    def rule(x: Array, tangent: Array) -> list[Array]:
-        # d erf⁻¹(x) = √π/2 · exp(erf⁻¹(x)²) · dx
-        y = bind1(inner, x)
-        slope = el.mul(el.exp(el.square(y)), math.sqrt(math.pi) / 2)
-        return [y, el.mul(tangent, slope)]
 
-    derivative = program_of(rule, "erf_inv", type_, tangent_type(type_))
-    return CustomJvp(function, derivative, 0, "erf_inv")
+def _erf_inv_jvp(x: Array, tangent: Array) -> list[Array]:
+    # d erf⁻¹(x) = √π/2 · exp(erf⁻¹(x)²) · dx
+    y = bind1(_call(x.type), x)
+    slope = el.mul(el.exp(el.square(y)), math.sqrt(math.pi) / 2)
+    return [y, el.mul(tangent, slope)]
 
 
 def erf_inv(x: ArrayLike) -> Array:

@@ -124,6 +124,12 @@ def scalar(value: Scalar, dtype: DType) -> str:
     return f"{digits}{mark}{exponent}" if "." in digits else f"{digits}.0{mark}{exponent}"
 
 
+def dense(value: np.ndarray, type_: ArrayType) -> str:
+    """Return the operation for an array, which has a byte or more an element."""
+    little = value.astype(value.dtype.newbyteorder("<"))
+    return f'stablehlo.constant dense<"0x{little.tobytes().hex().upper()}"> : {tensor(type_)}'
+
+
 def constant(value: Scalar, type_: ArrayType) -> str:
     """Return the operation for an array of ``type_`` whose elements all equal ``value``."""
     return f"stablehlo.constant dense<{scalar(value, type_.dtype)}> : {tensor(type_)}"

@@ -14,6 +14,7 @@ from typing import Final
 
 from returns.io import IOFailure, IOResult, IOSuccess
 
+from effax.ir.edit.without_rules import without_rules
 from effax.ir.errors import EffaxError, LoweringError
 from effax.ir.state import Cache, register_cache
 from effax.ir.syntax import Jaxpr
@@ -88,6 +89,7 @@ def without_refs(jaxpr: Jaxpr) -> Discharged:
     Raises:
         TransformError: a pass does not apply.
     """
+    jaxpr = without_rules(jaxpr)
     live = unwrap(dce(jaxpr, (True,) * len(jaxpr.outs))).jaxpr
     if not live.effects.side_effects:
         return unwrap(discharge(live))
@@ -132,6 +134,7 @@ def stablehlo_of(
 
 def compile_program(jaxpr: Jaxpr) -> IOResult[CompiledProgram, EffaxError]:
     """Compile a program, or return the cached executable."""
+    jaxpr = without_rules(jaxpr)
     found = _cache.find(jaxpr)
     if found is not None:
         return IOSuccess(found)

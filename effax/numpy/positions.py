@@ -9,7 +9,7 @@ import numpy as np
 
 from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike
-from effax.arrays.axes import plain_shape, static_int
+from effax.arrays.axes import nonnegative, plain_shape
 from effax.arrays.conversion import as_value, from_numpy
 from effax.arrays.creation import full, zeros
 from effax.arrays.indexing import integer_positions
@@ -20,16 +20,19 @@ from effax.ir.errors import BadArgument, IllTyped
 from effax.numpy import ufuncs as uf
 from effax.numpy.arithmetic import floor_divide, remainder
 from effax.numpy.index import take
-from effax.numpy.join import concatenate, stack
+from effax.numpy.join import stack
 from effax.numpy.ranges import arange, meshgrid
-from effax.numpy.reduce import sum
-from effax.numpy.sorting import argsort
+from effax.numpy.sorting import first_true
 
 __all__ = [
     "argwhere", "bincount", "diag_indices", "extract", "flatnonzero", "indices", "ix_",
     "nonzero", "ravel_multi_index", "select", "tril_indices", "triu_indices", "unravel_index",
     "where",
 ]  # fmt: skip
+
+
+Fill = ArrayLike | tuple[ArrayLike, ...]
+"""The padding of positions: one for all axes, or one an axis."""
 
 
 @overload
@@ -47,7 +50,7 @@ def where(
     /,
     *,
     size: int | None = None,
-    fill_value: ArrayLike | None = None,
+    fill_value: Fill | None = None,
 ) -> tuple[Array, ...]: ...
 
 
@@ -58,7 +61,7 @@ def where(
     /,
     *,
     size: int | None = None,
-    fill_value: ArrayLike | None = None,
+    fill_value: Fill | None = None,
 ) -> Array | tuple[Array, ...]:
     """Return elements of ``x`` where ``condition`` is true, else of ``y``.
 
@@ -90,14 +93,17 @@ def where(
 
 
 def nonzero(
-    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+    a: ArrayLike,
+    *,
+    size: int | None = None,
+    fill_value: Fill | None = None,
 ) -> tuple[Array, ...]:
     """Return the indices of the nonzero elements of ``a``.
 
     Args:
         a: array or scalar.
         size: number of indices, truncated or padded; required where ``a`` is traced.
-        fill_value: padding up to ``size``, 0 by default.
+        fill_value: padding up to ``size``, 0 by default; a scalar, or a tuple of one an axis.
 
     Returns:
         Tuple of one 1-D integer array per axis.
@@ -105,6 +111,7 @@ def nonzero(
     Raises:
         IllTyped: ``a`` is a scalar.
         ConcretizationError: ``a`` is traced and there is no ``size``.
+        BadArgument: ``size`` is negative, or ``fill_value`` does not fit the axes.
 
     >>> jnp.nonzero(jnp.array([0, 3, 4]))
     (Array([1, 2], dtype=int32),)
@@ -115,26 +122,31 @@ def nonzero(
     if size is None:
         return tuple(from_numpy(p.astype(default_dtype(int))) for p in np.nonzero(mask.numpy()))
 
-    count = static_int(size, "the size of nonzero")
-    flat = ravel(mask)
-    # The positions of true elements come first, in order, since sorting is stable.
-    order = argsort(uf.invert(flat))
-    missing = max(0, count - mask.size)
-    order = concatenate([order, full(missing, 0, order.dtype)]) if missing else order[:count]
-    filled = uf.greater_equal(arange(count), sum(flat))
-    fill = 0 if fill_value is None else fill_value
-    return tuple(uf.where(filled, fill, p) for p in unravel_index(order, mask.shape))
+    at, beyond = first_true(ravel(mask), nonnegative(size, "the size of nonzero"))
+    fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * mask.ndim
+    padding = [integer_positions(0 if f is None else f, "the fill value of nonzero") for f in fills]
+    if len(fills) != mask.ndim or any(f.shape for f in padding):
+        raise BadArgument(
+            "the fill value of nonzero does not fit the axes",
+            expected=f"a scalar, or a tuple of {mask.ndim}",
+            found=str(fill_value),
+        )
+    found = unravel_index(at, mask.shape)
+    return tuple(uf.where(beyond, f, p) for p, f in zip(found, padding, strict=True))
 
 
 def argwhere(
-    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+    a: ArrayLike,
+    *,
+    size: int | None = None,
+    fill_value: Fill | None = None,
 ) -> Array:
     """Return the indices of the nonzero elements of ``a``, one row per element.
 
     Args:
         a: array or scalar.
         size: number of indices, see :func:`nonzero`.
-        fill_value: padding up to ``size``, 0 by default.
+        fill_value: padding up to ``size``, see :func:`nonzero`.
 
     Returns:
         Integer array of shape (number of elements, a.ndim).
@@ -143,7 +155,10 @@ def argwhere(
     Array([[1],
            [2]], dtype=int32)
     """
-    return stack(nonzero(a, size=size, fill_value=fill_value), 1)
+    mask = uf.truth(a)
+    if not mask.ndim:
+        return zeros((flatnonzero(mask, size=size).size, 0), int)
+    return stack(nonzero(mask, size=size, fill_value=fill_value), 1)
 
 
 def flatnonzero(
@@ -165,23 +180,31 @@ def flatnonzero(
     return nonzero(ravel(a), size=size, fill_value=fill_value)[0]
 
 
-def extract(condition: ArrayLike, arr: ArrayLike) -> Array:
+def extract(
+    condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0
+) -> Array:
     """Return the elements of ``arr`` where ``condition`` is true.
 
     Args:
-        condition: boolean array of known value and of the size of ``arr``.
+        condition: boolean array of the size of ``arr``.
         arr: array or scalar.
+        size: number of elements, truncated or padded; required where ``condition`` is traced.
+        fill_value: padding up to ``size``.
 
     Returns:
         1-D array of the dtype of ``arr``.
 
     Raises:
-        ConcretizationError: ``condition`` is traced.
+        ConcretizationError: ``condition`` is traced and there is no ``size``.
 
     >>> jnp.extract(jnp.array([True, False]), jnp.array([5, 6]))
     Array([5], dtype=int32)
     """
-    return take(ravel(arr), flatnonzero(condition))
+    x = ravel(arr)
+    fill = uf.astype(as_value(fill_value, "the fill value of extract"), x.dtype)
+    # A position out of bounds reads the fill value.
+    at = flatnonzero(condition, size=size, fill_value=x.size)
+    return take(x, at, fill_value=fill) if x.size else full(at.size, fill)
 
 
 def select(

@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike
-from effax.arrays.axes import plain_axis
+from effax.arrays.axes import nonnegative, plain_axis
 from effax.arrays.binding import bind
 from effax.arrays.config import allowed
-from effax.arrays.conversion import as_value, from_numpy
+from effax.arrays.conversion import as_value
+from effax.arrays.creation import full, zeros
 from effax.arrays.joining import concatenate
 from effax.arrays.shapes import (
     broadcast_to,
     expand_dims,
     flip,
+    moveaxis,
     ravel,
+    reshape,
     slice_along,
 )
-from effax.ir.dtypes import family, is_inexact_dtype
+from effax.ir.dtypes import family, is_complex, is_inexact_dtype
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import Iota, Sort
-from effax.ir.prims.sort import comparable
 from effax.lax.whiles import fori_loop
 from effax.numpy import ufuncs as uf
 from effax.numpy.index import take
 from effax.numpy.predicates import isnan
 from effax.numpy.reduce import any as any_
+from effax.numpy.reduce import cumsum, sum
 
 __all__ = [
     "argsort", "diff", "digitize", "isin", "lexsort", "searchsorted", "sort", "unique",
@@ -261,7 +265,7 @@ def unique(
     """Return the distinct elements of ``ar`` in ascending order.
 
     Args:
-        ar: array of known value.
+        ar: array; of known value where ``size`` is None.
         return_index: whether to return the indices of first occurrences.
         return_inverse: whether to return the indices that restore ``ar``.
         return_counts: whether to return the counts of the elements.
@@ -274,45 +278,96 @@ def unique(
         Array of distinct elements, or a tuple of it and the requested integer arrays.
 
     Raises:
-        ConcretizationError: ``ar`` is traced.
-        BadArgument: there is no element to fill up with.
+        ConcretizationError: ``ar`` is traced and there is no ``size``.
+        BadArgument: there is no element to fill up with, or ``size`` is negative.
 
     >>> jnp.unique(jnp.array([3, 1, 3]))
     Array([1, 3], dtype=int32)
     """
-    given = as_value(ar, "the argument of unique").numpy()
-    value = comparable(given)
-    found, index, inverse, counts = np.unique(
-        value,
-        return_index=True,
-        return_inverse=True,
-        return_counts=True,
-        axis=axis,
-        equal_nan=equal_nan,
-    )
-    found = found.astype(given.dtype)
-    if size is not None:
-        along = 0 if axis is None else axis
-        fill = None if fill_value is None else as_value(fill_value).numpy()
-        found = _sized(found, size, along, fill)
-        index = _sized(index, size, 0, None)
-        counts = _sized(counts, size, 0, np.zeros((), counts.dtype))
-    kind = allowed(int)
-    more = [(return_index, index), (return_inverse, inverse), (return_counts, counts)]
-    extra = [from_numpy(x.astype(kind)) for wanted, x in more if wanted]
-    first = from_numpy(found)
+    x = as_value(ar, "the argument of unique")
+    if size is None:
+        x.numpy()  # raises for a traced array, whose number of distinct elements is unknown
+    place = None if axis is None else plain_axis(axis, x.ndim, "unique")
+    parts = _ranked(ravel(x) if place is None else moveaxis(x, place, 0), equal_nan)
+    count = int(sum(parts.starts)) if size is None else nonnegative(size, "the size of unique")
+    at, beyond = first_true(parts.starts, count)
+    found = _distinct(parts.rows, at, beyond, fill_value)
+    inverse = zeros(parts.order.size, allowed(int)).at[parts.order].set(parts.ranks)
+    extra: list[Array] = []
+    if return_index:
+        extra.append(take(parts.order, at) if parts.order.size else at)
+    if return_inverse:
+        extra.append(reshape(inverse, x.shape) if place is None else inverse)
+    if return_counts:
+        extra.append(zeros(count, allowed(int)).at[parts.ranks].add(1))
+    first = found if place is None else moveaxis(found, 0, place)
     return (first, *extra) if extra else first
 
 
-def _sized(x: np.ndarray, size: int, axis: int, fill: np.ndarray | None) -> np.ndarray:
-    have = x.shape[axis]
-    if have >= size:
-        return np.take(x, range(size), axis)
-    if fill is None and not have:
+class _Ranked(NamedTuple):
+    """Slices along the first axis in ascending order.
+
+    Attributes:
+        rows: the slices.
+        order: their positions before.
+        starts: whether each differs from the previous one.
+        ranks: the number of distinct ones before each.
+    """
+
+    rows: Array
+    order: Array
+    starts: Array
+    ranks: Array
+
+
+def _ranked(x: Array, equal_nan: bool) -> _Ranked:
+    n, *rest = x.shape
+    columns = reshape(x, (n, math.prod(rest)))
+    keys = [k for i in range(columns.shape[1]) for k in _keys(columns[:, i])]
+    order = lexsort(keys[::-1]) if keys else _positions(columns[:, :0].sum(1), 0)
+    rows = take(x, order, 0)
+    earlier, later = slice_along(rows, 0, 0, max(n - 1, 0)), slice_along(rows, 0, min(n, 1), n)
+    same = uf.equal(earlier, later)
+    if equal_nan and is_inexact_dtype(x.dtype):
+        same = uf.bitwise_or(same, uf.bitwise_and(isnan(earlier), isnan(later)))
+    differs = any_(uf.invert(same), tuple(range(1, x.ndim)))
+    starts = concatenate([full(min(n, 1), True), differs])
+    return _Ranked(rows, order, starts, uf.subtract(cumsum(starts), 1))
+
+
+def _keys(x: Array) -> list[Array]:
+    """Return the vectors to sort by, the first one first; complex ones with a nan come last."""
+    if not is_complex(x.dtype):
+        return [x]
+    re, im = x.real, x.imag
+    return [uf.add(uf.multiply(2, uf.astype(isnan(re), int)), uf.astype(isnan(im), int)), re, im]
+
+
+def _distinct(rows: Array, at: Array, beyond: Array, fill_value: ArrayLike | None) -> Array:
+    """Return the rows at these positions; beyond the last the fill value, or the first row."""
+    n, *rest = rows.shape
+    if not n and fill_value is None and at.size:
         raise BadArgument("expected a fill value for an empty result", "`fill_value`", "None")
-    shape = [size - have if i == axis else n for i, n in enumerate(x.shape)]
-    one = np.take(x, [0], axis) if fill is None else np.asarray(fill, x.dtype)
-    return np.concatenate([x, np.broadcast_to(one, shape)], axis)
+    found = take(rows, at, 0) if n else zeros((at.size, *rest), rows.dtype)
+    if fill_value is None:
+        return found
+    fill = uf.astype(as_value(fill_value, "the fill value of unique"), rows.dtype)
+    return uf.where(reshape(beyond, (at.size, *(1,) * len(rest))), fill, found)
+
+
+def first_true(mask: Array, count: int) -> tuple[Array, Array]:
+    """Return the positions of the first true elements of a vector, and which are past the last.
+
+    Args:
+        mask: boolean vector.
+        count: number of positions; those past the last are 0.
+    """
+    # The positions of true elements come first, in order, since sorting is stable.
+    order = argsort(uf.invert(mask))
+    missing = max(0, count - mask.size)
+    order = concatenate([order, zeros(missing, order.dtype)]) if missing else order[:count]
+    beyond = uf.greater_equal(_positions(order, 0), sum(mask))
+    return uf.where(beyond, 0, order), beyond
 
 
 def diff(

@@ -15,7 +15,7 @@ import math
 from typing import cast
 
 from effax.arrays.array import Array
-from effax.arrays.binding import bind, bind1, program_of
+from effax.arrays.binding import ForwardOfFunction, bind, bind1, program_of
 from effax.arrays.conversion import as_value
 from effax.arrays.promotion import literal
 from effax.arrays.shapes import broadcast_to, expand_dims, matrix_transpose
@@ -30,6 +30,7 @@ from effax.numpy.dtypes import finfo
 from effax.numpy.products import matmul
 from effax.numpy.reduce import max, prod, sum
 from effax.numpy.systems import diagonal_entries, odd_exchanges
+from effax.transforms.rules.custom.dense import call_with_jvp
 
 
 def adjoint(x: Array) -> Array:
@@ -112,19 +113,20 @@ def _inverse_of_kept(a: Array, rtol: Array | None) -> Array:
 @cached(maxsize=1024)
 def _pseudo_inverse(type_: ArrayType) -> CustomJvp:
     call = program_of(lambda a: [_inverse_of_kept(a, None)], "pinv", type_)
-    # The rule calls the function itself, so that derivatives of every order have the rule.
-    inner = CustomJvp(call, 0, 0, "pinv")
+    return CustomJvp(call, ForwardOfFunction(_pseudo_inverse_jvp, (type_,), "pinv"), 0, "pinv")
 
-    def rule(a: Array, da: Array) -> list[Array]:
-        """Return a⁺ and -a⁺·da·a⁺ + a⁺·a⁺ᴴ·daᴴ·(I - a·a⁺) + (I - a⁺·a)·daᴴ·a⁺ᴴ·a⁺."""
-        b = bind1(inner, a)
-        bh, dah = adjoint(b), adjoint(da)
-        rows, columns = _product(b, bh, dah), _product(dah, bh, b)
-        rows = uf.subtract(rows, _product(rows, a, b))
-        columns = uf.subtract(columns, _product(b, _product(a, columns)))
-        return [b, uf.subtract(uf.add(rows, columns), _product(b, da, b))]
 
-    return CustomJvp(call, program_of(rule, "pinv", type_, type_), 0, "pinv")
+def _pseudo_inverse_jvp(a: Array, da: Array) -> list[Array]:
+    """Return a⁺ and -a⁺·da·a⁺ + a⁺·a⁺ᴴ·daᴴ·(I - a·a⁺) + (I - a⁺·a)·daᴴ·a⁺ᴴ·a⁺.
+
+    The rule calls the function itself, so that derivatives of every order have the rule.
+    """
+    b = bind1(_pseudo_inverse(a.type), a)
+    bh, dah = adjoint(b), adjoint(da)
+    rows, columns = _product(b, bh, dah), _product(dah, bh, b)
+    rows = uf.subtract(rows, _product(rows, a, b))
+    columns = uf.subtract(columns, _product(b, _product(a, columns)))
+    return [b, uf.subtract(uf.add(rows, columns), _product(b, da, b))]
 
 
 @cached(maxsize=1024)
@@ -155,7 +157,7 @@ def _truncated_inverse(type_: ArrayType, rtol: ArrayType) -> CustomJvp:
         )
         return [_product(uf.multiply(v, _by_column(g)), adjoint(u)), tangent]
 
-    return CustomJvp(call, program_of(rule, "pinv", type_, rtol, type_, rtol), 0, "pinv")
+    return call_with_jvp(call, program_of(rule, "pinv", type_, rtol, type_, rtol), "pinv")
 
 
 def determinant(a: Array) -> Array:
@@ -178,7 +180,7 @@ def _determinant(type_: ArrayType) -> CustomJvp:
         return [_determinant_by_lu(a), sum(uf.multiply(cofactors, da), (-2, -1))]
 
     call = program_of(lambda a: [_determinant_by_lu(a)], "det", type_)
-    return CustomJvp(call, program_of(rule, "det", type_, type_), 0, "det")
+    return call_with_jvp(call, program_of(rule, "det", type_, type_), "det")
 
 
 @cached(maxsize=1024)
@@ -212,7 +214,7 @@ def _adjugate(type_: ArrayType) -> CustomJvp:
         ]
 
     call = program_of(function, "adj", type_)
-    return CustomJvp(call, program_of(rule, "adj", type_, type_), 0, "adj")
+    return call_with_jvp(call, program_of(rule, "adj", type_, type_), "adj")
 
 
 def _on_diagonal(x: Array) -> Array:
@@ -257,7 +259,7 @@ def _nuclear_norm(type_: ArrayType) -> CustomJvp:
         return [_sum_of_values(a), sum(uf.real(along), (-2, -1))]
 
     call = program_of(lambda a: [_sum_of_values(a)], "nuclear_norm", type_)
-    return CustomJvp(call, program_of(rule, "nuclear_norm", type_, type_), 0, "nuclear_norm")
+    return call_with_jvp(call, program_of(rule, "nuclear_norm", type_, type_), "nuclear_norm")
 
 
 @cached(maxsize=1024)
@@ -289,7 +291,7 @@ def _polar(type_: ArrayType) -> CustomJvp:
         return [_product(u, adjoint(v)), tangent]
 
     call = program_of(function, "polar", type_)
-    return CustomJvp(call, program_of(rule, "polar", type_, type_), 0, "polar")
+    return call_with_jvp(call, program_of(rule, "polar", type_, type_), "polar")
 
 
 def _inverse_or_nan(x: Array) -> Array:

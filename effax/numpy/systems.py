@@ -23,6 +23,7 @@ from effax.ir.types import ArrayType, array_type
 from effax.numpy import ufuncs as uf
 from effax.numpy.reduce import prod, sum
 from effax.transforms.rules.common import matrices as m
+from effax.transforms.rules.custom.dense import call_with_jvp
 
 
 def solved_by_lu(a: Array, y: Array) -> Array:
@@ -58,7 +59,7 @@ def _log_determinant(type_: ArrayType) -> CustomJvp:
         return [sign, size, turn, uf.real(trace)]
 
     call = program_of(lambda a: _by_factors(a)[:2], "slogdet", type_)
-    return CustomJvp(call, program_of(rule, "slogdet", type_, type_), 0, "slogdet")
+    return call_with_jvp(call, program_of(rule, "slogdet", type_, type_), "slogdet")
 
 
 def _by_factors(a: Array) -> list[Array]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from effax import passes
-from effax.ir import Eqn, Jaxpr
+from effax.ir import Eqn, Jaxpr, parse
 from effax.ir.prims import Add, Jit, Mul, Neg, Sub, While
 from effax.lowering.program import stablehlo_of
 from effax.passes import Pass, unroll_to, unwrap
@@ -41,6 +41,7 @@ from effax.transforms import (
     transpose,
     vmap,
 )
+from effax.transforms.rules.custom.dense import DenseForward
 from effax.transforms.spmd.pvary_insertion import insert_pvary
 from tests.golden import validation as v
 
@@ -57,6 +58,30 @@ class Subject:
     transform: Callable[..., Any]
     validate: Callable[[Jaxpr, Mapping[str, Any], Any], None]
 
+
+def _forward(label: str, n_outs: int, text: str) -> DenseForward:
+    return DenseForward(parse(text), 0, n_outs, label)
+
+
+REFERENCES: Final = {
+    rule.label: rule
+    for rule in (
+        _forward("identity", 1, "{ lambda ; a:f32[] b:f32[]. let  in (a, b) }"),
+        _forward(
+            "sine",
+            1,
+            "{ lambda ; a:f32[] b:f32[]. let "
+            "c:f32[] = sin a; d:f32[] = cos a; e:f32[] = mul b d in (c, e) }",
+        ),
+        _forward(
+            "sine_and_exp",
+            2,
+            "{ lambda ; a:f32[] b:f32[]. let c:f32[] = sin a; d:f32[] = exp a; e:f32[] = cos a; "
+            "f:f32[] = mul b e; g:f32[] = mul b d in (c, d, f, g) }",
+        ),
+    )
+}
+"""The rules to which programs in golden files refer."""
 
 POLICIES: Final = {
     "keep_nothing": keep_nothing,

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from effax.ir import check, parse, pretty
+from effax.ir import check, parse, pretty, references
 from effax.ir.errors import EffaxError
 from tests.golden.case_files import Case, Sections, read_cases, write_cases
 from tests.golden.results import programs_of, sections_of, sections_of_error
-from tests.golden.subjects import SUBJECTS
+from tests.golden.subjects import REFERENCES, SUBJECTS
 
 FOLDER = Path(__file__).parent
 CASES = [
@@ -28,14 +28,14 @@ CASES = [
 def output_of(path: Path, case: Case) -> Sections:
     """Run the pass; the result is checked, and evaluated on deterministic inputs."""
     subject, options = SUBJECTS[path.parent.name], case.keywords()
-    jaxpr = check(parse(case.program)).unwrap()
+    jaxpr = check(parse(case.program, references=REFERENCES)).unwrap()
     try:
         made = subject.transform(jaxpr, **options)
     except EffaxError as error:
         return sections_of_error(error)
     for program in programs_of(made).values():
         check(program).unwrap()
-        assert parse(pretty(program)) == program
+        assert parse(pretty(program), references=references(program)) == program
     subject.validate(jaxpr, options, made)
     return sections_of(made)
 

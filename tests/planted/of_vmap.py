@@ -14,6 +14,7 @@ from effax.ir.prims import reduce as red
 from effax.ir.prims import shape as sh
 from effax.ir.syntax import Atom, Eqn
 from effax.transforms.framework.rules import BatchBuilder, BatchOut
+from effax.transforms.rules.common.arrays import to_front
 from effax.transforms.rules.default import DEFAULT_RULES
 from tests.planted.planting import Bug, edited, using, wrong_rule
 
@@ -140,6 +141,24 @@ def _other_way(prim: Primitive) -> Primitive:
     return replace(prim, reverse=not prim.reverse)
 
 
+def uncut(eqn: Eqn) -> Eqn:
+    """Operands of inactive elements keep their cotangents, at any depth."""
+    prim = eqn.prim
+    if isinstance(prim, p.StopGradient):
+        return eqn._replace(prim=p.Copy())
+    inner = [j.replace(eqns=[uncut(e) for e in j.eqns]) for j in prim.subjaxprs()]
+    return eqn._replace(prim=prim.with_subjaxprs(inner)) if inner else eqn
+
+
+def passed_is_batched(
+    b: BatchBuilder, prim: While, ins: Ins, batched: Flags, size: int
+) -> BatchOut:
+    """Results that a loop passes through are batched."""
+    outs, flags = right(While)(b, prim, ins, batched, size)
+    each = [to_front(b, x, has, size) for x, has in zip(outs, flags, strict=True)]
+    return BatchOut(each, [True] * len(each))
+
+
 BUGS: tuple[Bug, ...] = (
     bug("a running sum runs along the batch", "reduce.cumulative", red.CumSum, along_the_batch),
     bug("reduced axes are counted backward", "reduce.extremum", red.ReduceMax, axes_not_moved),
@@ -163,6 +182,27 @@ BUGS: tuple[Bug, ...] = (
         "cond",
         Cond,
         edited(right(Cond), cases_swapped),
+    ),
+    wrong_rule(
+        "elements that take another branch have cotangents",
+        "branches in reverse",
+        "arith.mul",
+        Cond,
+        batch=edited(right(Cond), uncut),
+    ),
+    wrong_rule(
+        "elements that have finished have cotangents",
+        "branches in reverse",
+        "arith.mul",
+        While,
+        batch=edited(right(While), uncut),
+    ),
+    wrong_rule(
+        "what a loop passes through is batched",
+        "passed values",
+        "while",
+        While,
+        batch=passed_is_batched,
     ),
     bug("a scanned reference is not written back", "scan", Scan, last_added),
     bug("finished elements continue", "while", While, all_continue),

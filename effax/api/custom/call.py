@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from functools import partial, update_wrapper
+from functools import update_wrapper
 from typing import (
     TYPE_CHECKING,
     Final,
@@ -15,27 +15,20 @@ from typing import (
 )
 
 from effax import tree
-from effax.api.custom.call_site import CallSite
-from effax.api.custom.jvp_rule import SymbolicZerosJvp, UserJvpRule
-from effax.api.custom.rule_tracing import (
-    is_nondiff,
-    recursive_call,
-    set_primals,
-    trace_once,
-    with_rules,
-)
-from effax.api.custom.vjp_rule import SymbolicZerosVjp, TracedVjp, VjpRule, traced_vjp
-from effax.api.custom.vmap_rule import UserVmapRule
+from effax.api.custom.call_rules import CallRules, call_rules, is_fixed
+from effax.api.custom.call_site import CallSite, RuledFunction
+from effax.api.custom.jvp_rule import CallForward, UserJvpRule
+from effax.api.custom.vjp_rule import CallReverse, UserVjpRule
+from effax.api.custom.vmap_rule import CallVmap
 from effax.api.methods import BindsAsMethod
 from effax.arrays.argument_checks import check_callable, integers, strings
 from effax.arrays.array import Array
 from effax.arrays.binding import Operand, bind
-from effax.arrays.ref import Ref
 from effax.arrays.traced_array import TracedArray
 from effax.arrays.tracing import FlatFunction, TraceOptions, flat_args, trace_flat
 from effax.ir.errors import BadArgument
-from effax.ir.primitive import Primitive
-from effax.ir.prims import CustomJvp, CustomVjp, CustomVmap, VmapRule
+from effax.ir.primitive import Owner, Primitive
+from effax.ir.prims import CustomJvp, CustomVjp, CustomVmap
 from effax.ir.trace import current_trace
 from effax.lax.elementwise import stop_gradient
 
@@ -45,11 +38,14 @@ R = TypeVar("R")
 _RULES: Final = frozenset({"defjvp", "defjvps", "defvjp", "def_vmap"})
 
 
-class Custom(BindsAsMethod[R], Generic[P, R]):
+class Custom(RuledFunction, BindsAsMethod[R], Generic[P, R]):
     """A function and its custom rules; the public subclasses set the rules."""
 
+    fun: Callable[P, R]
+    serial: int
+    kept: list[CallRules]
     _jvp: UserJvpRule | None = None
-    _vjp: VjpRule | None = None
+    _vjp: UserVjpRule | None = None
     _vmap: Callable[..., object] | None = None
 
     def __init__(
@@ -76,6 +72,8 @@ class Custom(BindsAsMethod[R], Generic[P, R]):
         named = self._positions_of(strings(nondiff_argnames, "nondiff_argnames"))
         nums = {*integers(nondiff_argnums, "nondiff_argnums"), *named}
         self.nondiff: tuple[int, ...] = tuple(sorted(nums))
+        self.serial = Owner().serial
+        self.kept = []
         update_wrapper(self, fun, updated=())
 
     if not TYPE_CHECKING:
@@ -101,23 +99,37 @@ class Custom(BindsAsMethod[R], Generic[P, R]):
                 found="none",
                 remedy=f"use `{' or '.join(self._setters())}` first",
             )
-        if current_trace() is None:
+        trace = current_trace()
+        if trace is None:
             return self.fun(*args, **kwargs)
         site, leaves = self._call_site(args, cast("dict[str, object]", kwargs))
-        filled = site.partial(self.fun)
-        in_tree = tree.structure((tree.unflatten(site.args_tree, [0] * len(site.types)), {}))
-        label = f"{type(self).__name__}({self.label})"
 
-        def trace() -> FlatFunction:
+        def traced() -> FlatFunction:
+            in_tree = tree.structure((tree.unflatten(site.args_tree, [0] * len(site.types)), {}))
             options = TraceOptions(leaves, on_values=True)
+            label = f"{type(self).__name__}({self.label})"
+            filled = site.partial(self.fun)
             return trace_flat(filled, in_tree, site.types, site.names, label, options)
 
-        flat, reusable = trace_once(self, site, leaves, trace)
-        consts, prim = self._recursive_call(site, flat, leaves) or self._primitive(
-            site, flat, leaves, reusable
-        )
-        outs = bind(prim, *consts, *leaves)
-        return cast(R, tree.unflatten(flat.out_tree, outs))
+        call = call_rules(self, site, leaves, trace, traced)
+        outs = bind(call.once("primitive", lambda: self._primitive(call)), *call.consts, *leaves)
+        return cast(R, tree.unflatten(call.out_tree, outs))
+
+    def rule_functions(self) -> tuple[object, ...]:
+        """Return the rules that are set."""
+        return (self._jvp, self._vjp, self._vmap)
+
+    def _primitive(self, call: CallRules) -> Primitive:
+        n, label = call.n_consts, self.label
+        vmap_rule = None if self._vmap is None else CallVmap(self._vmap, call, label)
+        forward = None if self._jvp is None else CallForward(self._jvp, call, label)
+        if self._vjp is not None:
+            rule = CallReverse(self._vjp, call, label)
+            return CustomVjp(call.jaxpr, rule, n, label, forward, vmap_rule)
+        if forward is not None:
+            return CustomJvp(call.jaxpr, forward, n, label, vmap_rule)
+        assert vmap_rule is not None
+        return CustomVmap(call.jaxpr, vmap_rule, n, label)
 
     def _setters(self) -> list[str]:
         return [name for name in sorted(_RULES) if hasattr(type(self), name)]
@@ -144,7 +156,7 @@ class Custom(BindsAsMethod[R], Generic[P, R]):
     def _fixed(self, argument: object) -> object:
         """Return a nondifferentiable argument; a reverse rule refuses one with tangents later."""
         traced = [x for x in tree.leaves(argument) if isinstance(x, TracedArray)]
-        if self._vjp is not None or all(map(is_nondiff, traced)):
+        if self._vjp is not None or all(map(is_fixed, traced)):
             return argument
         return tree.map(lambda x: stop_gradient(x) if isinstance(x, Array) else x, argument)
 
@@ -176,86 +188,6 @@ class Custom(BindsAsMethod[R], Generic[P, R]):
                     found=name,
                 )
         return [parameters.index(name) for name in names]
-
-    def _recursive_call(
-        self, site: CallSite, flat: FlatFunction, leaves: Sequence[Operand]
-    ) -> tuple[list[Operand], Primitive] | None:
-        found = recursive_call(self, site, flat, leaves)
-        if found is None:
-            return None
-        consts, call, depth = found
-        n, vmap_rule = len(consts), self._vmap_rule(site, flat, consts)
-        if self._vjp is None:
-            return consts, CustomJvp(call, depth, n, self.label, vmap_rule)
-        return consts, CustomVjp(call, depth, depth, n, (), (), self.label, None, vmap_rule)
-
-    def _vmap_rule(
-        self, site: CallSite, flat: FlatFunction, consts: Sequence[Operand]
-    ) -> VmapRule | None:
-        if self._vmap is None:
-            return None
-        return UserVmapRule(
-            self._vmap, site, flat.out_tree, flat.jaxpr.out_types, tuple(consts), self.label
-        )
-
-    def _check_both(self, jvp: UserJvpRule, vjp: VjpRule, leaves: Sequence[Operand]) -> None:
-        """Raise BadArgument where rules for both derivatives cannot be combined."""
-        if any(isinstance(x, Ref) for x in leaves):
-            raise BadArgument(
-                f"{self.label} has rules for both derivatives, and a reference as an argument",
-                expected="arrays",
-                found=", ".join(str(x.type) for x in leaves),
-                remedy="set a reverse rule only",
-            )
-        if jvp.symbolic_zeros or vjp.symbolic_zeros:
-            raise BadArgument(
-                f"{self.label} has rules for both derivatives, one with symbolic zeros",
-                expected="rules without symbolic_zeros",
-                found="symbolic_zeros=True",
-                remedy="set one of the two, or rules without symbolic zeros",
-            )
-
-    def _primitive(
-        self, site: CallSite, flat: FlatFunction, leaves: Sequence[Operand], reusable: bool
-    ) -> tuple[list[Operand], Primitive]:
-        """Return the constants, and the primitive with its rules; ``reusable``: see with_rules."""
-        jvp, vjp = self._jvp, self._vjp
-        both = jvp is not None and vjp is not None
-        if jvp is not None and vjp is not None:
-            self._check_both(jvp, vjp, leaves)
-        traced: list[TracedVjp] = []
-        begin = partial(set_primals, self, site)
-
-        def trace_rules() -> list[FlatFunction]:
-            rules = []
-            if vjp is not None and not vjp.symbolic_zeros:
-                traced[:] = [
-                    traced_vjp(vjp, site, flat, leaves, both, partial(set_primals, self, site))
-                ]
-                rules += [traced[0].fwd, traced[0].bwd]
-            if jvp is not None and not jvp.symbolic_zeros:
-                rules.append(jvp.traced(site, flat, leaves, begin))
-            return rules
-
-        consts, (call, *rules) = with_rules(self, site, flat, reusable, trace_rules)
-        n = len(consts)
-        shape = (site, flat.out_tree, flat.jaxpr.out_types, tuple(consts), self.label)
-        vmap_rule = self._vmap_rule(site, flat, consts)
-        if vjp is not None and vjp.symbolic_zeros:
-            symbolic = SymbolicZerosVjp(vjp.fwd, *shape, vjp.bwd, tuple(leaves))
-            return consts, CustomVjp(call, symbolic, None, n, (), (), self.label, None, vmap_rule)
-        if vjp is not None:
-            refs = tuple([n + i for i in traced[0].refs])
-            fwd, bwd, *pushed = rules
-            forward = pushed[0] if pushed else None
-            wanted = traced[0].wanted
-            made = CustomVjp(call, fwd, bwd, n, refs, wanted, self.label, forward, vmap_rule)
-            return consts, made
-        if jvp is not None:
-            rule = SymbolicZerosJvp(jvp.fun, *shape) if jvp.symbolic_zeros else rules[0]
-            return consts, CustomJvp(call, rule, n, self.label, vmap_rule)
-        assert vmap_rule is not None
-        return consts, CustomVmap(call, vmap_rule, n, self.label)
 
 
 def _signature_of(fun: Callable[..., object]) -> inspect.Signature | None:

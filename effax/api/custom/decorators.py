@@ -9,7 +9,7 @@ import effax.numpy as jnp
 from effax import tree
 from effax.api.custom.call import Custom
 from effax.api.custom.jvp_rule import UserJvpRule
-from effax.api.custom.vjp_rule import VjpRule
+from effax.api.custom.vjp_rule import UserVjpRule
 from effax.arrays.argument_checks import check_callable
 from effax.arrays.array import Array
 from effax.ir.errors import BadArgument
@@ -108,7 +108,7 @@ class custom_vjp(Custom[P, R]):  # noqa: N801  JAX's name
         """
         check_callable(fwd, f"defvjp of {self.label}: fwd")
         check_callable(bwd, f"defvjp of {self.label}: bwd")
-        self._vjp = VjpRule(fwd, bwd, symbolic_zeros)
+        self._vjp = UserVjpRule(fwd, bwd, symbolic_zeros)
 
     def _missing(self) -> str | None:
         return "rules" if self._vjp is None else None

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from effax import tree
-from effax.api.custom.call_site import DeferredRule, check_pair
-from effax.api.custom.rule_tracing import outside_rules
+from effax.api.custom.call_rules import CallRules
+from effax.api.custom.call_site import check_pair
 from effax.arrays.array import Array
 from effax.arrays.conversion import as_value
 from effax.arrays.promotion import converted
 from effax.arrays.tracing import check_same_tree, result_names, shown_tree
 from effax.ir.errors import IllTyped
+from effax.ir.primitive import Owner
 from effax.ir.prims import BatchedProgram, VmapRule
 from effax.ir.types import Type
 from effax.transforms.vmap.common import batched_type
@@ -20,14 +21,26 @@ from effax.tree import PyTreeDef
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class UserVmapRule(DeferredRule, VmapRule):
+class CallVmap(VmapRule):
     """The user's batching rule: ``(axis_size, in_batched, *args) -> (out, out_batched)``."""
 
+    fun: Callable[..., object]
+    call: CallRules
+    label: str
+
+    def owner(self) -> Owner:
+        return self.call
+
     def __call__(self, size: int, batched: tuple[bool, ...], /) -> BatchedProgram:
-        site, own = self.site, batched[len(self.consts) :]
+        return self.call.once((self, size, batched), lambda: self._traced(size, batched))
+
+    def _traced(self, size: int, batched: tuple[bool, ...]) -> BatchedProgram:
+        call, site = self.call, self.call.site
+        own = batched[call.n_consts :]
         what = f"the batching rule of {site.label}"
-        pairs = zip(site.types, own, strict=True)
-        types = [batched_type(t, size) if has else t for t, has in pairs]
+        types = [
+            batched_type(t, size) if has else t for t, has in zip(site.types, own, strict=True)
+        ]
         in_batched = list(tree.unflatten(site.args_tree, own))
         flags: list[bool] = []
 
@@ -36,14 +49,13 @@ class UserVmapRule(DeferredRule, VmapRule):
             result = self.fun(size, in_batched, *site.fixed, *args)
             out, axes = check_pair(result, what, "(result, out_batched)")
             outs, out_tree = tree.flatten(out)
-            check_same_tree(out_tree, self.out_tree, f"the result of {what}")
+            check_same_tree(out_tree, call.out_tree, f"the result of {what}")
             flags[:] = _flags(axes, out_tree, what)
             names = result_names(f"the result of {what}", out_tree)
-            entries = zip(outs, self.out_types, flags, names, strict=True)
+            entries = zip(outs, call.out_types, flags, names, strict=True)
             return [_fitted(x, t, has, size, name) for x, t, has, name in entries]
 
-        with outside_rules():
-            jaxpr = self.traced(run, types, site.names, what)
+        jaxpr = call.traced(run, types, site.names, what, call.outers)
         return BatchedProgram(jaxpr, tuple(flags))
 
 

@@ -1,8 +1,8 @@
 """Calls with custom rules: derivatives, batching, and custom transposes.
 
-A rule is a jaxpr if it can be traced with the call. A rule that depends on data of a transformation
-(the batch size, which tangents are zero) is a value that returns a jaxpr: a pure function of plain
-data.
+A call holds its rules by reference. A rule is a value that returns a jaxpr for the question of a
+transformation (which tangents are zero, the batch size): a pure function of plain data. It is asked
+when a transformation needs it and not before, and returns equal jaxprs to equal questions.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type
 
 __all__ = [
+    "BackwardRule",
     "BatchedProgram",
     "CustomJvp",
     "CustomLinear",
     "CustomVjp",
     "CustomVmap",
+    "ForwardRule",
+    "ReverseRule",
     "SparseBackward",
     "SparseJvp",
     "SparseVjp",
     "VmapRule",
-    "ZerosBackward",
-    "ZerosJvp",
-    "ZerosVjp",
 ]
 
 E = TypeVar("E", bound=EffaxError)
@@ -54,7 +54,7 @@ class BatchedProgram(NamedTuple):
 
 
 class VmapRule(ByReference):
-    """A batching rule of a call; equal rules return equal programs.
+    """A batching rule of a call.
 
     Its arguments are the batch size, and whether each argument of the call has a batch axis, in
     front.
@@ -70,16 +70,19 @@ class VmapRule(ByReference):
 class SparseJvp(NamedTuple):
     """A forward derivative where some tangents are zero.
 
-    ``jaxpr`` maps the arguments and the nonzero tangents to the results and their nonzero tangents;
-    ``nonzero`` has one entry per result.
+    ``jaxpr`` maps the arguments of the call and the given tangents to the results and their nonzero
+    tangents; ``nonzero`` has one entry per result. The tangent of a reference is a reference.
     """
 
     jaxpr: Jaxpr
     nonzero: tuple[bool, ...]
 
 
-class ZerosJvp(ByReference):
-    """A forward derivative as a function of a mask of nonzero tangents, one entry per argument."""
+class ForwardRule(ByReference):
+    """A forward derivative as a function of a mask of nonzero tangents.
+
+    The mask has one entry per argument that is not a constant.
+    """
 
     __slots__ = ()
 
@@ -99,7 +102,7 @@ class SparseBackward(NamedTuple):
     nonzero: tuple[bool, ...]
 
 
-class ZerosBackward(ByReference):
+class BackwardRule(ByReference):
     """A backward rule as a function of a mask of the results with nonzero cotangents."""
 
     __slots__ = ()
@@ -112,23 +115,28 @@ class ZerosBackward(ByReference):
 class SparseVjp(NamedTuple):
     """The rules of a reverse derivative where some arguments are differentiated.
 
-    ``fwd`` and ``refs`` are those of ``CustomVjp``; the linear arguments of ``bwd`` are the
-    differentiated ones.
+    ``fwd`` maps the arguments of the call to the results and residuals. The fixed arguments of
+    ``bwd`` are the constants of the call, the residuals, and the references at ``refs`` among the
+    arguments; the linear ones are the differentiated arguments. The linear argument of a reference
+    is the tangent of its contents.
     """
 
     fwd: Jaxpr
     refs: tuple[int, ...]
-    bwd: ZerosBackward
+    bwd: BackwardRule | SparseBackward
 
 
-class ZerosVjp(ByReference):
-    """A reverse derivative as a function of a mask of the differentiated arguments."""
+class ReverseRule(ByReference):
+    """A reverse derivative as a function of a mask of the differentiated arguments.
+
+    The mask has one entry per argument that is not a constant.
+    """
 
     __slots__ = ()
 
     @abstractmethod
     def __call__(self, given: tuple[bool, ...], /) -> SparseVjp:
-        """Return the program."""
+        """Return the programs."""
 
 
 class _Called(Primitive):
@@ -144,6 +152,9 @@ class _Called(Primitive):
         check_call(self, "the function", self.call, ins)
         check_no_ref_results(self, "the function", self.call)
         return Typing(self.call.out_types, self.call.effects)
+
+    def subjaxprs(self) -> tuple[Jaxpr, ...]:
+        return (self.call,)
 
     @with_fresh_stack
     def evaluate(self, *ins: Value) -> Sequence[Value]:
@@ -165,96 +176,41 @@ class _Called(Primitive):
 class CustomJvp(_Called):
     """A call with its own forward derivative.
 
-    ``call`` maps the arguments to the results. ``rule`` maps constants, the other arguments, and
-    the tangents of those, to results and their tangents; the first ``n_consts`` arguments have
-    no tangents. A recursive call, inside of its own rule, has a depth instead of the rule: the
-    number of rules between it and its own (0: the innermost), as a de Bruijn index, so that the
-    program is finite. A rule with symbolic zeros is a ``ZerosJvp``. ``vmap_rule``, unless None,
-    batches the call.
+    ``call`` maps the arguments to the results; the first ``n_consts`` arguments have no tangents.
+    ``vmap_rule``, unless None, batches the call.
     """
 
     call: Jaxpr
-    rule: Jaxpr | ZerosJvp | int
+    rule: ForwardRule
     n_consts: int
     label: str
     vmap_rule: VmapRule | None = None
     name: ClassVar[str] = "custom_jvp_call"
     by_reference: ClassVar[tuple[str, ...]] = ("rule", "vmap_rule")
 
-    def subjaxprs(self) -> tuple[Jaxpr, ...]:
-        return (self.call, self.rule) if isinstance(self.rule, Jaxpr) else (self.call,)
-
     def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> CustomJvp:
-        call, *rules = jaxprs
-        return replace(self, call=call, rule=rules[0] if rules else self.rule)
-
-    @property
-    def depth(self) -> int | None:
-        """The depth of a recursive call; None for a call with its rule."""
-        return self.rule if isinstance(self.rule, int) else None
-
-    def at(self, depth: int) -> CustomJvp:
-        """Return the recursive call of this one with that depth."""
-        return replace(self, rule=depth)
+        return replace(self, call=jaxprs[0])
 
 
 @dataclass(frozen=True, slots=True)
 class CustomVjp(_Called):
     """A call with its own reverse derivative.
 
-    ``call`` maps the arguments to the results; ``fwd`` to the results and residuals; ``bwd`` maps
-    the ``n_consts`` constants, the residuals, the references at ``refs`` among the arguments, and
-    cotangents of the results, to the cotangents of the arguments that ``wanted`` marks. A recursive
-    call, within its own rules, has a depth instead of both, as for ``CustomJvp``. Rules with
-    symbolic zeros are one ``ZerosVjp`` in the place of ``fwd``.
-
-    ``forward``, unless None, is a forward derivative, as the rule of ``CustomJvp``;
-    ``vmap_rule`` batches the call.
+    ``call`` maps the arguments to the results; the first ``n_consts`` arguments have no tangents.
+    ``forward``, unless None, is a forward derivative; ``vmap_rule`` batches the call.
     """
 
     call: Jaxpr
-    fwd: Jaxpr | ZerosVjp | int
-    bwd: Jaxpr | int | None
+    rule: ReverseRule
     n_consts: int
-    refs: tuple[int, ...]
-    wanted: tuple[bool, ...]
     label: str
-    forward: Jaxpr | None = None
+    forward: ForwardRule | None = None
     vmap_rule: VmapRule | None = None
     name: ClassVar[str] = "custom_vjp_call"
-    by_reference: ClassVar[tuple[str, ...]] = ("fwd", "vmap_rule")
-
-    def typing(self, *ins: Type) -> Typing:
-        typing = _Called.typing(self, *ins)
-        if isinstance(self.fwd, Jaxpr):
-            check_call(self, "the forward rule", self.fwd, ins)
-            check_no_ref_results(self, "the forward rule", self.fwd)
-        return typing
-
-    def subjaxprs(self) -> tuple[Jaxpr, ...]:
-        if not isinstance(self.fwd, Jaxpr) or not isinstance(self.bwd, Jaxpr):
-            return (self.call,)
-        forward = () if self.forward is None else (self.forward,)
-        return (self.call, self.fwd, self.bwd, *forward)
+    by_reference: ClassVar[tuple[str, ...]] = ("rule", "forward", "vmap_rule")
 
     def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> CustomVjp:
-        call, *rules = jaxprs
-        if not rules:
-            return replace(self, call=call)
-        fwd, bwd, *forward = rules
-        return replace(self, call=call, fwd=fwd, bwd=bwd, forward=forward[0] if forward else None)
-
-    @property
-    def depth(self) -> int | None:
-        """The depth of a recursive call; None for a call with its rules."""
-        return self.fwd if isinstance(self.fwd, int) else None
-
-    def at(self, depth: int) -> CustomVjp:
-        """Return the recursive call of this one with that depth."""
-        return replace(self, fwd=depth, bwd=depth, forward=None)
-
-
-Custom = CustomJvp | CustomVjp
+        return replace(self, call=jaxprs[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,9 +224,6 @@ class CustomVmap(_Called):
     name: ClassVar[str] = "custom_vmap_call"
     by_reference: ClassVar[tuple[str, ...]] = ("vmap_rule",)
 
-    def subjaxprs(self) -> tuple[Jaxpr, ...]:
-        return (self.call,)
-
     def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> CustomVmap:
         return replace(self, call=jaxprs[0])
 
@@ -280,20 +233,22 @@ class CustomLinear(Primitive):
     """A call of a linear function with its own transpose.
 
     Arguments: ``n_fixed`` constants, residuals and references, then linear ones. ``bwd`` maps the
-    fixed ones and cotangents of the results to cotangents of the linear ones. The equation has no
-    effects; those of ``bwd`` happen in the transposed program.
+    fixed ones and cotangents of the results to cotangents of the linear ones; a jaxpr takes all
+    cotangents, and ``nonzero`` marks the linear arguments for which it returns one (None: all). The
+    equation has no effects; those of ``bwd`` happen in the transposed program.
 
     ``forward`` maps the arguments to the results. It is None for the derivative of a ``custom_vjp``
     call, of which only the transpose is known. If ``paired``, the transpose is such a call with
     both programs exchanged, so transposing twice is the identity; otherwise it is ``bwd``.
     """
 
-    bwd: Jaxpr | ZerosBackward
+    bwd: Jaxpr | BackwardRule
     n_fixed: int
     out_types: tuple[Type, ...]
     label: str
     forward: Jaxpr | None = None
     paired: bool = False
+    nonzero: tuple[bool, ...] | None = None
     name: ClassVar[str] = "custom_lin"
     by_reference: ClassVar[tuple[str, ...]] = ("bwd",)
 

@@ -11,13 +11,15 @@ import numpy as np
 
 from effax.ir.dtypes import DType, family
 from effax.ir.errors import IllTyped
-from effax.ir.primitive import Primitive, Typing, Value
+from effax.ir.primitive import ByReference, Primitive, Typing, Value
 from effax.ir.prims.common.operands import arrays, check_same_dtype
 from effax.ir.types import Shape, Type, array_type
 
 __all__ = [
     "BroadcastInDim",
     "Concatenate",
+    "Constant",
+    "ConstantArray",
     "ExpandDims",
     "Iota",
     "Pad",
@@ -268,6 +270,45 @@ class Slice(Primitive):
         strides = self.strides or (1,) * ins[0].ndim
         spans = zip(self.start_indices, self.limit_indices, strides, strict=True)
         return (ins[0][tuple(slice(*span) for span in spans)],)
+
+
+class ConstantArray(ByReference):
+    """An array that is a parameter; equal to another one of the same type and bytes."""
+
+    __slots__ = ("_key", "value")
+
+    label = "array"
+
+    def __init__(self, value: np.ndarray) -> None:
+        self.value: np.ndarray = value
+        self._key: tuple[object, ...] = (value.dtype, value.shape, value.tobytes())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ConstantArray) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __repr__(self) -> str:
+        return f"ConstantArray({self.value!r:.60})"
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(Primitive):
+    """An array without operands, for rules that are traced when no argument can be added."""
+
+    value: ConstantArray
+    weak: bool = False
+    name: ClassVar[str] = "constant"
+    by_reference: ClassVar[tuple[str, ...]] = ("value",)
+
+    def typing(self, *ins: Type) -> Typing:
+        arrays(self, ins, 0)
+        value = self.value.value
+        return Typing((array_type(value.shape, value.dtype, self.weak),))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        return (self.value.value,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
+
 from effax.ir import prims as p
 from effax.ir.types import array_type
 from effax.lowering import ops
+from effax.lowering.mlir_text import dense
 from effax.lowering.writer import NO_RULES, LoweringRules, Val, Writer
 
 
@@ -60,6 +63,16 @@ def iota(w: Writer, prim: p.Iota, ins: Sequence[Val]) -> Sequence[Val]:
     return (ops.iota(w, array_type(prim.shape, prim.dtype), prim.dimension),)
 
 
+def constant(w: Writer, prim: p.Constant, ins: Sequence[Val]) -> Sequence[Val]:
+    value = prim.value.value
+    type_ = array_type(value.shape, value.dtype)
+    if value.dtype.kind != "b":
+        return (w.op1(dense(value, type_), type_),)
+    # Booleans are packed in bits there: they are compared as bytes.
+    bits = type_.update(dtype=np.dtype("uint8"))
+    return (ops.convert(w, w.op1(dense(value.astype("uint8"), bits), bits), type_.dtype),)
+
+
 RULES: Final[LoweringRules] = (
     NO_RULES.extend(p.Reshape, reshape)
     .extend(p.BroadcastInDim, broadcast_in_dim)
@@ -71,4 +84,5 @@ RULES: Final[LoweringRules] = (
     .extend(p.Rev, rev)
     .extend(p.Slice, slice_)
     .extend(p.Iota, iota)
+    .extend(p.Constant, constant)
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, final
+from operator import methodcaller
+from typing import TYPE_CHECKING, Any, Final, Literal, final
 
 import numpy as np
 
@@ -58,15 +59,23 @@ class Executable:
         n_args: the number of its arguments.
         out_types: the types of its results.
         run: the call as a plain function, without the overhead of a method.
+        run_whole: the same call, for programs that donate: an interrupt is raised once its results
+            are assigned.
+        careful: whether no call has succeeded yet, since faults of a program show in its first
+            call; or ``contended``.
+        contended: whether another call donated a buffer that such a call reads.
     """
 
     __slots__ = (
         "__weakref__",
         "_host_calls",
+        "careful",
+        "contended",
         "loaded",
         "n_args",
         "out_types",
         "run",
+        "run_whole",
     )
 
     def __init__(
@@ -81,6 +90,9 @@ class Executable:
         self.out_types: tuple[ArrayType, ...] = tuple(out_types)
         self._host_calls = host_calls
         self.run: Final = _runner(self) if host_calls is None else _host_runner(self, host_calls)
+        self.run_whole: Final = _whole_runner(self) if host_calls is None else self.run
+        self.careful: bool = True
+        self.contended: bool = False
         _check_counts(self)
 
     def __call__(self, buffers: Sequence[Buffer]) -> list[Buffer]:
@@ -155,6 +167,44 @@ def _runner(executable: Executable) -> Run:
             raise _not_run(n_args, buffers, error) from error
 
     return run
+
+
+def _whole_runner(executable: Executable) -> Run:
+    """Return the call of a program that donates its arguments.
+
+    Python raises an interrupt after a call of C code, whose result is then lost. Subscriptions are
+    followed by no such check: the caller assigns the results first.
+    """
+    execute = _Subscripted.of(executable.loaded.execute_sharded)
+    handlers = [handler_of(type_) for type_ in executable.out_types]
+    consume = _Subscripted.of(methodcaller("consume_with_handlers", handlers))
+    n_args = executable.n_args
+
+    def run(buffers: Sequence[Buffer]) -> list[Buffer]:
+        try:
+            results: list[Buffer] = consume[execute[buffers]]
+        except RuntimeError as error:
+            raise _not_run(n_args, buffers, error) from error
+        return results
+
+    return run
+
+
+class _Subscripted:
+    """A function of one argument in C, called by a subscription."""
+
+    __slots__ = ()
+
+    def __getitem__(self, argument: object) -> Any:  # private, as the function's result
+        raise NotImplementedError
+
+    @classmethod
+    def of(cls, function: Callable[..., object]) -> _Subscripted:
+        """Return an object of which ``x[argument]`` is ``function(argument)``."""
+        made: _Subscripted = type(
+            cls.__name__, (cls,), {"__slots__": (), "__getitem__": function}
+        )()
+        return made
 
 
 def _host_runner(executable: Executable, calls: HostCalls) -> Run:
@@ -341,12 +391,15 @@ def _not_compiled(
 
 
 def _not_run(n_args: int, buffers: Sequence[Buffer], error: RuntimeError) -> LoweringError:
+    report = str(error).strip()
+    if "INVALID_ARGUMENT" not in report:
+        return LoweringError(f"this call failed: {report}")
     given = ", ".join(
         f"{buffer.aval.array_type}{' (deleted or donated)' * buffer.is_deleted()}"
         for buffer in buffers
     )
     return LoweringError(
-        f"this call failed: {str(error).strip()}",
+        f"this call failed: {report}",
         expected=f"{n_args} live buffers, of the types that it was compiled for, "
         "each donated at most once",
         found=f"({given})",

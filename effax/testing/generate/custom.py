@@ -20,6 +20,7 @@ from effax.transforms.framework.propagation import Mask
 from effax.transforms.jvp import jvp
 from effax.transforms.linearize import linearize
 from effax.transforms.rules.common.arrays import zeros
+from effax.transforms.rules.custom.dense import DenseForward, DenseReverse
 from effax.transforms.rules.default import DEFAULT_RULES
 from effax.transforms.transpose.engine import GradValue, NonLinear, transpose
 from effax.transforms.vmap.engine import vmap
@@ -61,14 +62,15 @@ def ruled(jaxpr: Jaxpr, kind: int) -> Primitive:
     mask = tuple(map(is_inexact, jaxpr.in_types))
     forward = jvp.cached(jaxpr, mask, True, DEFAULT_RULES).jaxpr
     own = vmap_rule if kind in (2, 4) else None
+    pushed = DenseForward(forward, 0, len(jaxpr.outs), "f")
     if kind <= 2:
-        return CustomJvp(jaxpr, forward, 0, "f", own)
+        return CustomJvp(jaxpr, pushed, 0, "f", own)
     try:
         fwd, bwd = _reverse(jaxpr, mask)
     except TransformError:
         # A loop without a bound has no reverse derivative.
-        return CustomJvp(jaxpr, forward, 0, "f", own)
-    return CustomVjp(jaxpr, fwd, bwd, 0, (), mask, "f", forward, own)
+        return CustomJvp(jaxpr, pushed, 0, "f", own)
+    return CustomVjp(jaxpr, DenseReverse(fwd, bwd, (), mask, "f"), 0, "f", pushed, own)
 
 
 def _reverse(jaxpr: Jaxpr, mask: Mask) -> tuple[Jaxpr, Jaxpr]:

@@ -15,6 +15,11 @@ from effax.testing.laws.axes import (
     shard_map_is_vmap,
     vmap_evaluates_collectives,
 )
+from effax.testing.laws.calls import failed_calls_keep_references
+from effax.testing.laws.control import (
+    reverse_commutes_with_vmap_of_branches,
+    vmap_leaves_passed_values_unbatched,
+)
 from effax.testing.laws.discharge import (
     discharge_is_observationally_equal,
     discharge_of_pure_is_identity,
@@ -88,6 +93,7 @@ __all__ = [  # noqa: RUF022  # the order of ``LAWS``: the simplest first
     "equality_is_structural",
     "evaluation_matches_types",
     "lowering_agrees_with_evaluation",
+    "failed_calls_keep_references",
     "dce_is_observationally_equal",
     "inline_is_observationally_equal",
     "discharge_is_observationally_equal",
@@ -110,6 +116,8 @@ __all__ = [  # noqa: RUF022  # the order of ``LAWS``: the simplest first
     "vmap_commutes_with_jvp",
     "vmap_commutes_with_discharge",
     "vmap_commutes_with_transpose",
+    "vmap_leaves_passed_values_unbatched",
+    "reverse_commutes_with_vmap_of_branches",
     "passes_are_pure",
     "passes_preserve_side_effects",
     "derivatives_preserve_side_effects",

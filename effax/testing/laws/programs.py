@@ -202,19 +202,19 @@ def compiled_outcome(jaxpr: Jaxpr, inputs: Sequence[Value]) -> Outcome:
     from effax.lowering import xla
     from effax.lowering.program import compile_program, run_program
 
-    program = _done(compile_program(jaxpr))
+    program = done(compile_program(jaxpr))
     is_ref = [isinstance(t, RefType) for t in jaxpr.in_types]
     buffers = [
         xla.new_ref_buffer(x) if ref else xla.put(x) for x, ref in zip(inputs, is_ref, strict=True)
     ]
-    results = [np.array(xla.to_numpy(x)) for x in _done(run_program(program, buffers))]
+    results = [np.array(xla.to_numpy(x)) for x in done(run_program(program, buffers))]
     n = program.discharged.n_outs
     new = dict(zip(program.discharged.changed, results[n:], strict=True))
     contents = [new[i] if i in new else inputs[i] for i, ref in enumerate(is_ref) if ref]
     return Outcome(results[:n], contents)
 
 
-def _done(result: IOResult[T, EffaxError]) -> T:
+def done(result: IOResult[T, EffaxError]) -> T:
     """Return the value of an impure step. Raises its error."""
     if isinstance(result, IOFailure):
         raise unsafe_perform_io(result.failure())

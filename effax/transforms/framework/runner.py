@@ -21,7 +21,8 @@ T = TypeVar("T")
 def as_result(run: Callable[A, T]) -> Callable[A, Result[T, TransformError]]:
     """Return the function with its result, or the ``TransformError`` it raises, as a ``Result``.
 
-    Other errors of the library, and ``RecursionError``, are wrapped in a ``TransformError``.
+    Other errors of the library, and ``RecursionError``, are wrapped in a ``TransformError``. What
+    the user's code in a custom rule raises is raised unchanged.
     """
 
     @wraps(run)
@@ -32,6 +33,8 @@ def as_result(run: Callable[A, T]) -> Callable[A, Result[T, TransformError]]:
         except TransformError as error:
             return Failure(error)
         except EffaxError as error:
+            if error.in_rule:
+                raise
             wrapped = TransformError(error.what, error.expected, error.found, error.remedy)
             wrapped.__cause__ = error
             wrapped.at(error.equation, error.source)

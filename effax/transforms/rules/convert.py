@@ -19,6 +19,7 @@ from effax.transforms.rules.common.generic_rules import (
     identity_jvp,
     identity_transpose,
     linear_jvp,
+    no_tangent,
 )
 from effax.transforms.rules.common.linear_operands import fixed, only
 from effax.transforms.rules.common.pointwise import (
@@ -138,7 +139,8 @@ def _straight_through_jvp(
 
 
 RULES: Final[RuleSet] = (
-    NO_RULES.extend(p.StopGradient, constant())
+    # A linear program is transposed by values: those of `stop_gradient` are those of its operand.
+    NO_RULES.extend(p.StopGradient, pointwise(no_tangent, identity_transpose))
     .extend(p.StraightThrough, pointwise(_straight_through_jvp))
     .extend(p.BitcastConvertType, constant())
     .extend(p.SelectN, pointwise(_select_jvp, _select_transpose))

@@ -231,6 +231,12 @@ def _pad_batch(
     return BatchOut([where(b, mask, padded, value)], [True])
 
 
+_NULLARY: Final = array_rules(
+    jvp=no_tangent,
+    transpose=Unsupported("it has no operands"),
+    batch=Unsupported("it has no operands"),
+)
+
 RULES: Final[RuleSet] = (
     NO_RULES.extend(
         p.Reshape,
@@ -272,12 +278,6 @@ RULES: Final[RuleSet] = (
         p.Pad,
         array_rules(jvp=linear_jvp, transpose=_pad_transpose, batch=_pad_batch),
     )
-    .extend(
-        p.Iota,
-        array_rules(
-            jvp=no_tangent,
-            transpose=Unsupported("it has no operands"),
-            batch=Unsupported("it has no operands"),
-        ),
-    )
+    .extend(p.Iota, _NULLARY)
+    .extend(p.Constant, _NULLARY)
 )

@@ -32,7 +32,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from effax.effects import NO_EFFECTS, Accum, Alloc, ArgIndex, SideEffect, Write
+from effax.effects import NO_EFFECTS, Accum, Alloc, ArgIndex, Read, SideEffect, Write
 from effax.ir.analysis.dataflow import NONE, analyze, close_regions, positions_of
 from effax.ir.build import Builder, Template, template, typing_of
 from effax.ir.dtypes import BOOL
@@ -42,11 +42,13 @@ from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, Type, array_type
+from effax.transforms.framework.dead_code import used_variables
 from effax.transforms.framework.pass_ import jaxpr_pass, rules_or_default
 from effax.transforms.framework.propagation import Mask, Property, uses_axis
 from effax.transforms.framework.rules import BatchBuilder, RuleSet, Unsupported
 from effax.transforms.framework.runner import located
 from effax.transforms.rules.common.arrays import inverse, permuted, to_front, zeros
+from effax.transforms.rules.common.safe_operands import Safe
 from effax.transforms.vmap.batch_axes import Axes, checked_name, no_axis, normalized_axes
 from effax.transforms.vmap.common import Borrowed, UnbatchedRefWrite, batched_type, borrow
 
@@ -216,6 +218,9 @@ class _Batcher(Rewriter):
         self.flags = [False] * jaxpr.size
         for v, has in zip(jaxpr.binders, batched, strict=True):
             self.flags[v.id] = has
+        # What replaces the values of inactive elements, and the variables that are used.
+        self.safe = None if mask is None or not size else Safe(b, mask, size)
+        self.used = used_variables(jaxpr) if self.safe is not None else NONE
         # The variables of allocated references, and which variables are batched in the fixpoint.
         self.local_refs: set[int] = set()
         self.fixpoint: Mask = ()
@@ -246,6 +251,7 @@ class _Batcher(Rewriter):
                 batched = (True,) * len(args) if rule else batched
         if not rule:
             self.keep(eqn, tuple(args))
+            self._replace_reads(eqn)
             return
         types = tuple([a.type for a in ins])
         try:
@@ -260,6 +266,7 @@ class _Batcher(Rewriter):
         results = b.inline(body, args, source)
         for v, result, has in zip(outs, results, out_batched, strict=True):
             atoms[v.id], flags[v.id] = result, has
+        self._replace_reads(eqn)
 
     def _context(self, eqn: Eqn) -> tuple[frozenset[int], bool]:
         """Return which operands are unbatched references, and whether the equation needs the mask.
@@ -281,6 +288,18 @@ class _Batcher(Rewriter):
             if i in changed and isinstance(a, Var) and a.id not in self.local_refs
         ]
         return unbatched_refs, True in outer
+
+    def _replace_reads(self, eqn: Eqn) -> None:
+        """Replace what inactive elements read from references of an outer scope."""
+        if self.safe is None or not any(isinstance(e, Read) for e in eqn.effects):
+            return
+        refs = [a for a in eqn.ins if isinstance(a, Var) and type(a.type) is RefType]
+        if eqn.prim.subjaxprs() or all(a.id in self.local_refs for a in refs):
+            return
+        for v in eqn.outs:
+            if v.id in self.used:
+                safe = self.safe.of_active if self.flags[v.id] else self.safe.if_any
+                self.env[v.id] = safe(self.env[v.id])
 
     def _allocate(self, eqn: Eqn, args: list[Atom]) -> bool:
         """Record an allocation; return whether it is batched, and then broadcast its operand."""
@@ -324,8 +343,8 @@ def needs_mask(prim: Primitive, rules: RuleSet) -> bool:
 
 @memoize(maxsize=4096)
 def runs_under_mask(jaxpr: Jaxpr, rules: RuleSet) -> bool:
-    """Return whether a program takes the mask: it has observable effects, or a loop."""
-    return any(isinstance(e, Write | Accum | SideEffect) for e in jaxpr.effects) or any(
+    """Return whether a program takes the mask: it accesses references, has effects, or a loop."""
+    return any(isinstance(e, Read | Write | Accum | SideEffect) for e in jaxpr.effects) or any(
         needs_mask(eqn.prim, rules) for eqn in jaxpr.eqns
     )
 

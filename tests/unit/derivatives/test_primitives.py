@@ -112,6 +112,7 @@ PROGRAMS: dict[str, Program] = {
 
 WITHOUT = {
     "custom_lin": "it is the tangent of a custom_vjp_call, of which it is a part",
+    "constant": "it has no operands",
     "iota": "it has no operands",
     "pure_callback": "nothing is known of the derivative of a Python function",
     "io_callback": "nothing is known of the derivative of a Python function",

@@ -49,6 +49,7 @@ from effax.ir.prims import (
 from effax.ir.registry import own_primitives
 from effax.ir.syntax import Eqn, Jaxpr, Var
 from effax.ir.types import ArrayType, RefType, Type, array_type, ref_type
+from effax.transforms.rules.custom.dense import DenseForward, DenseReverse
 from effax.transforms.rules.default import DEFAULT_RULES
 from effax.transforms.vmap.engine import vmap
 from tests.unit.building import chain, nested, program
@@ -140,6 +141,8 @@ SHAPES = [
     Sample(p.Slice((0, 1), (2, 3)), (arr("2,3"),)),
     Sample(p.Slice((0,), (5,), (2,)), (arr("5"),)),
     Sample(p.Iota(INT32, (3, 2), 1), ()),
+    Sample(p.Constant(p.ConstantArray(np.arange(3, dtype=np.int32))), ()),
+    Sample(p.Constant(p.ConstantArray(np.array([True, False])), False), ()),
     Sample(p.DynamicSlice((2, 2)), (arr("2,3"), INDEX, INDEX)),
     Sample(p.DynamicUpdateSlice(), (arr("2,3"), arr("1,2"), INDEX, INDEX)),
 ]
@@ -239,6 +242,7 @@ def control() -> list[Sample]:
     call = (arr("3"), arr("3"))
     alone = program([arr("3")] * 2, lambda b, x, y: [y])
     tangent = program([arr("3")] * 3, lambda b, x, y, t: [t])
+    both = DenseReverse(fwd, fwd, (), (True, False), "f")
     names = remat.SavePolicy(remat.Kept.THESE_NAMES, ("a", "b"))
     return [
         *loops,
@@ -249,8 +253,8 @@ def control() -> list[Sample]:
         Sample(remat.Name("a"), (arr("3"),)),
         Sample(remat.Name("of two words"), (arr(""),)),
         Sample(remat.OptimizationBarrier(), call),
-        Sample(custom.CustomJvp(inner, rule, 0, "f"), call),
-        Sample(custom.CustomVjp(inner, fwd, fwd, 0, (), (True, False), "f"), call),
+        Sample(custom.CustomJvp(inner, DenseForward(rule, 0, 1, "f"), 0, "f"), call),
+        Sample(custom.CustomVjp(inner, both, 0, "f"), call),
         Sample(custom.CustomLinear(fwd, 1, (arr("3"),), "f"), call),
         Sample(LinearSolve(alone, fwd, None, None, 1), call),
         Sample(LinearSolve(alone, alone, alone, fwd, 1), call),

@@ -32,6 +32,7 @@ from effax.lowering.mlir_text import scalar as literal_text
 from effax.lowering.rules.default import DEFAULT
 from effax.lowering.stablehlo import lower
 from effax.lowering.writer import NO_RULES, Expansion, LoweringRules, Val, Writer
+from effax.transforms.rules.custom.dense import DenseForward, DenseReverse
 from tests.unit.lowering.compiled import (
     agree,
     applied,
@@ -296,8 +297,8 @@ def test_custom_derivatives_leave_the_call() -> None:
     rule = program([VEC, VEC], lambda b, x, t: [b(prims.Cos(), x), t])
     both = program([VEC], lambda b, x: [b(prims.Cos(), x), x])
     custom = [
-        CustomJvp(call, rule, 0, "f"),
-        CustomVjp(call, both, rule, 0, (), (True,), "f"),
+        CustomJvp(call, DenseForward(rule, 0, 1, "f"), 0, "f"),
+        CustomVjp(call, DenseReverse(both, rule, (), (True,), "f"), 0, "f"),
     ]
     for prim in custom:
         x = samples("float32", (3,))

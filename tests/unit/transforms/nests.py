@@ -12,6 +12,7 @@ from effax.ir.prims import Cond, CustomJvp, Jit, Remat, Scan, While
 from effax.ir.recursion import postorder
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import array_type
+from effax.transforms.rules.custom.dense import DenseForward
 from tests.unit.building import program
 
 F: Final = array_type((), "float32")
@@ -28,7 +29,7 @@ CALLS: Final[dict[str, tuple[Callable[[Jaxpr], Primitive], tuple[Atom, ...]]]] =
     "cond": (lambda inner: Cond((LEAF, inner)), (TRUE,)),
     "remat": (Remat, ()),
     "while": (lambda inner: While(NEVER, inner, 0), ()),
-    "custom_jvp": (lambda inner: CustomJvp(inner, RULE, 0, "f"), ()),
+    "custom_jvp": (lambda inner: CustomJvp(inner, DenseForward(RULE, 0, 1, "f"), 0, "f"), ()),
 }
 
 

@@ -5,6 +5,7 @@ the batch elements that take it, and results are selected::
 
     cond(p, f, g)(x)    =    select(p, g(x), f(x))
 
+The elements that do not take a branch run it on safe operands (``common/safe_operands.py``).
 A result that all branches only pass through is that operand, batched only if the operand is.
 """
 
@@ -20,8 +21,10 @@ from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import BatchBuilder, BatchOut
 from effax.transforms.rules.common.arrays import mask_like
 from effax.transforms.rules.common.batched_subjaxprs import batched_subjaxpr
+from effax.transforms.rules.common.safe_operands import safe_operands
 from effax.transforms.vmap.common import check_uniform
 from effax.transforms.vmap.engine import closed_batch, runs_under_mask
+from effax.transforms.vmap.singular import singular_inputs
 
 
 def cond_batch(
@@ -56,8 +59,12 @@ def _select_branches(
     for i, branch in enumerate(prim.branches):
         masked = runs_under_mask(branch, b.rules)
         made = _branch(b, branch, batched[1:], size, masked, selected)
-        mask = [_taken(b, index, i)] if masked else []
-        results.append(b.inline_jaxpr(made, [*mask, *operands]))
+        if masked or True in singular_inputs(branch, b.rules):
+            taken = _taken(b, index, i)
+            safe = safe_operands(b, branch, taken, operands, batched[1:], size)
+            results.append(b.inline_jaxpr(made, [taken, *safe] if masked else safe))
+        else:
+            results.append(b.inline_jaxpr(made, operands))
     outs: list[Atom] = []
     for source, *cases in zip(passed, *results, strict=True):
         constant = source if isinstance(source, Lit) else None

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 from effax.ir.build import Builder
 from effax.ir.prims import (
+    BackwardRule,
     BatchedProgram,
+    ForwardRule,
     ReduceSum,
+    ReverseRule,
     SparseBackward,
     SparseJvp,
     SparseVjp,
     VmapRule,
-    ZerosBackward,
-    ZerosJvp,
-    ZerosVjp,
 )
 from effax.ir.syntax import Atom, Jaxpr
-from effax.ir.types import RefType, Type, tangent_type
+from effax.ir.types import Type, tangent_type
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import RuleSet
 from effax.transforms.jvp import jvp
@@ -134,57 +134,61 @@ def summed_where_unbatched(bwd: Jaxpr, batched: Sequence[bool]) -> Jaxpr:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchedZerosJvp(ZerosJvp):
-    """A batched forward rule that skips zero tangents; ``batched`` marks the batched arguments."""
+class BatchedForward(ForwardRule):
+    """A batched forward rule; ``batched`` marks the batched arguments."""
 
-    rule: ZerosJvp
+    rule: ForwardRule
     batching: Batching
     batched: Mask
     n_consts: int
     label: str
 
     def __call__(self, given: tuple[bool, ...], /) -> SparseJvp:
-        inner = self.rule(given)
-        own = self.batched[self.n_consts :]
-        dots = [flag for flag, has in zip(own, given, strict=True) if has]
-        return SparseJvp(self.batching.program(inner.jaxpr, [*self.batched, *dots]), inner.nonzero)
+        inner, batching, n = self.rule(given), self.batching, len(self.batched)
+        dotted = [i for i, has in enumerate(given, self.n_consts) if has]
+        refs = batching.unbatched_refs
+        # The tangent of an unbatched reference is unbatched.
+        own = refs | {n + k for k, i in enumerate(dotted) if i in refs}
+        flags = [*self.batched, *[self.batched[i] for i in dotted]]
+        return SparseJvp(batching.program(inner.jaxpr, flags, frozenset(own)), inner.nonzero)
 
 
 @dataclass(frozen=True, slots=True)
-class BatchedZerosVjp(ZerosVjp):
-    """A batched reverse rule that skips zero cotangents; ``types`` are the unbatched types."""
+class BatchedReverse(ReverseRule):
+    """A batched reverse rule; cotangents of unbatched arguments are summed over the batch."""
 
-    rule: ZerosVjp
+    rule: ReverseRule
     batching: Batching
     batched: Mask
-    types: tuple[Type, ...]
     n_consts: int
     n_outs: int
     label: str
 
     def __call__(self, given: tuple[bool, ...], /) -> SparseVjp:
         inner = self.rule(given)
-        own = zip(self.batched[self.n_consts :], self.types[self.n_consts :], given, strict=True)
-        linear = tuple([flag for flag, t, has in own if has and not isinstance(t, RefType)])
-        bwd = BatchedZerosBackward(
+        own = zip(self.batched[self.n_consts :], given, strict=True)
+        bwd = BatchedBackward(
             inner.bwd,
             self.batching,
             self.batched,
             self.n_consts,
             len(inner.fwd.outs) - self.n_outs,
             inner.refs,
-            linear,
+            tuple([flag for flag, has in own if has]),
             self.label,
         )
         refs = tuple([i + self.batching.masked for i in inner.refs])
-        return SparseVjp(self.batching.program(inner.fwd, self.batched), refs, bwd)
+        fwd = self.batching.program(inner.fwd, self.batched)
+        # A rule that was traced already is batched at once, so that unused residuals are seen.
+        known = isinstance(inner.bwd, SparseBackward)
+        return SparseVjp(fwd, refs, bwd(()) if known else bwd)
 
 
 @dataclass(frozen=True, slots=True)
-class BatchedZerosBackward(ZerosBackward):
-    """The backward rule of :class:`BatchedZerosVjp`; ``linear`` marks batched linear arguments."""
+class BatchedBackward(BackwardRule):
+    """The backward rule of :class:`BatchedReverse`; ``linear`` marks batched linear arguments."""
 
-    rule: ZerosBackward
+    rule: BackwardRule | SparseBackward
     batching: Batching
     batched: Mask
     n_consts: int
@@ -194,7 +198,7 @@ class BatchedZerosBackward(ZerosBackward):
     label: str
 
     def __call__(self, given: tuple[bool, ...], /) -> SparseBackward:
-        inner = self.rule(given)
+        inner = self.rule if isinstance(self.rule, SparseBackward) else self.rule(given)
         consts = self.batched[: self.n_consts]
         made = self.batching.backward(
             inner.jaxpr, consts, self.n_residuals, self.refs, self.batched

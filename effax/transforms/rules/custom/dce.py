@@ -1,25 +1,39 @@
 """Dead code elimination in calls with custom rules.
 
-Unused results are removed from the function and from its rules: their cotangents are zero.
-Arguments that no jaxpr uses are removed. An argument whose cotangent a rule returns stays, even if
-the function does not use it. Recursive rule calls are not changed.
+Unused results are removed from the function, and from its rules once they are asked: their
+cotangents are zero. All arguments stay: a rule may use one that the function does not use.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from effax.ir.build import Builder
 from effax.ir.primitive import Primitive
-from effax.ir.prims import BatchedProgram, CustomJvp, CustomLinear, CustomVjp, CustomVmap, VmapRule
+from effax.ir.prims import (
+    BackwardRule,
+    BatchedProgram,
+    CustomJvp,
+    CustomLinear,
+    CustomVjp,
+    CustomVmap,
+    ForwardRule,
+    ReverseRule,
+    SparseBackward,
+    SparseJvp,
+    SparseVjp,
+    VmapRule,
+)
 from effax.ir.syntax import Jaxpr
-from effax.ir.types import Type, is_inexact, tangent_type
+from effax.ir.types import RefType, Type, is_inexact, tangent_type
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import DceOut, RuleSet
 from effax.transforms.optimize.dce import dce
 from effax.transforms.rules.common.arrays import zeros
-from effax.transforms.rules.custom.recursive_calls import has_recursive_rules
+
+V = TypeVar("V", VmapRule, VmapRule | None)
 
 
 def _whole(prim: Primitive, observed: Mask, used: Mask) -> DceOut:
@@ -56,102 +70,117 @@ class VmapRuleOfUsed(VmapRule):
         )
 
 
+@dataclass(frozen=True, slots=True)
+class ForwardOfUsed(ForwardRule):
+    """A forward rule with unused results removed."""
+
+    rule: ForwardRule
+    used: Mask
+    rules: RuleSet
+    label: str
+
+    def __call__(self, given: tuple[bool, ...], /) -> SparseJvp:
+        inner = self.rule(given)
+        dots = [u for u, has in zip(self.used, inner.nonzero, strict=True) if has]
+        jaxpr = _results(inner.jaxpr, (*self.used, *dots), self.rules)
+        return SparseJvp(jaxpr, _picked(inner.nonzero, self.used))
+
+
+@dataclass(frozen=True, slots=True)
+class ReverseOfUsed(ReverseRule):
+    """A reverse rule with unused results removed, whose cotangents are zero.
+
+    ``ct_types`` has the type of each result's cotangent, or None.
+    """
+
+    rule: ReverseRule
+    used: Mask
+    ct_types: tuple[Type | None, ...]
+    rules: RuleSet
+    label: str
+
+    def __call__(self, given: tuple[bool, ...], /) -> SparseVjp:
+        inner = self.rule(given)
+        n_residuals = len(inner.fwd.outs) - len(self.used)
+        fwd = _results(inner.fwd, (*self.used, *[True] * n_residuals), self.rules)
+        pairs = list(zip(self.ct_types, self.used, strict=True))
+        has_ct = tuple([u for t, u in pairs if t is not None])
+        if isinstance(inner.bwd, SparseBackward):
+            types = [t for t in self.ct_types if t is not None]
+            bwd: BackwardRule | SparseBackward = inner.bwd._replace(
+                jaxpr=_with_zeros(inner.bwd.jaxpr, types, has_ct)
+            )
+        else:
+            bwd = BackwardOfUsed(inner.bwd, has_ct, self.label)
+        return SparseVjp(fwd, inner.refs, bwd)
+
+
+@dataclass(frozen=True, slots=True)
+class BackwardOfUsed(BackwardRule):
+    """A backward rule on the cotangents of used results."""
+
+    rule: BackwardRule
+    used: Mask
+    label: str
+
+    def __call__(self, given: tuple[bool, ...], /) -> SparseBackward:
+        own = iter(given)
+        return self.rule(tuple([u and next(own) for u in self.used]))
+
+
+def _results(jaxpr: Jaxpr, used: Mask, rules: RuleSet) -> Jaxpr:
+    """Return the program with fewer results, and all its inputs."""
+    every = (True,) * len(jaxpr.binders)
+    return dce.cached(jaxpr, used, every, every, rules).jaxpr
+
+
+def _whole_call(rules: RuleSet, call: Jaxpr, used: Mask, observed: Mask) -> Jaxpr:
+    """Return the function with unused results removed, and all its arguments.
+
+    A rule may use an argument that the function does not use, and is not asked.
+    """
+    return dce.cached(call, used, observed, (True,) * len(call.binders), rules).jaxpr
+
+
+def _vmap_rule(rules: RuleSet, rule: V, used: Mask, label: str) -> V | VmapRuleOfUsed:
+    if all(used) or not isinstance(rule, VmapRule):
+        return rule
+    return VmapRuleOfUsed(rule, used, rules, label)
+
+
 def dce_custom_jvp(rules: RuleSet, prim: CustomJvp, used: Mask, observed: Mask) -> DceOut:
     """Remove dead code from a ``custom_jvp`` call."""
-    if not isinstance(prim.rule, Jaxpr) or prim.vmap_rule is not None or has_recursive_rules(prim):
-        return _whole(prim, observed, used)
-    pushed = _Pushed(prim.call, prim.rule, prim.n_consts, used, observed, rules)
-    call = dce.cached(prim.call, used, observed, _none(prim.call), rules)
-    kept = _either(call.used_ins, pushed.needs())
+    rule = prim.rule if all(used) else ForwardOfUsed(prim.rule, used, rules, prim.label)
     made = replace(
         prim,
-        call=dce.cached(prim.call, used, observed, kept, rules).jaxpr,
-        rule=pushed.keeping(kept),
-        n_consts=sum(kept[: prim.n_consts]),
+        call=_whole_call(rules, prim.call, used, observed),
+        rule=rule,
+        vmap_rule=_vmap_rule(rules, prim.vmap_rule, used, prim.label),
     )
-    return DceOut(made, kept, used)
-
-
-class _Pushed:
-    """A forward rule with some unused results; it takes arguments, then their tangents."""
-
-    def __init__(
-        self,
-        call: Jaxpr,
-        rule: Jaxpr,
-        n_consts: int,
-        used: Mask,
-        observed: Mask,
-        rules: RuleSet,
-    ) -> None:
-        self.rule = rule
-        self.n = len(call.binders)
-        self.dotted = [
-            i for i, v in enumerate(call.binders) if i >= n_consts and is_inexact(v.type)
-        ]
-        dots = [u for u, a in zip(used, call.outs, strict=True) if is_inexact(a.type)]
-        self.used = (*used, *dots)
-        self.observed = (*observed, *[True] * len(self.dotted))
-        self.rules = rules
-
-    def needs(self) -> Mask:
-        """Return which arguments are used, by value or by tangent."""
-        found = dce.cached(
-            self.rule, self.used, self.observed, _none(self.rule), self.rules
-        ).used_ins
-        needs = list(found[: self.n])
-        for i, has in zip(self.dotted, found[self.n :], strict=True):
-            needs[i] = needs[i] or has
-        return tuple(needs)
-
-    def keeping(self, kept: Mask) -> Jaxpr:
-        """Return the rule on the arguments ``kept`` and their tangents."""
-        keep = (*kept, *[kept[i] for i in self.dotted])
-        return dce.cached(self.rule, self.used, self.observed, keep, self.rules).jaxpr
+    return DceOut(made, (True,) * len(observed), used)
 
 
 def dce_custom_vjp(rules: RuleSet, prim: CustomVjp, used: Mask, observed: Mask) -> DceOut:
-    """Remove dead code from a ``custom_vjp`` call."""
-    if not isinstance(prim.fwd, Jaxpr) or not isinstance(prim.bwd, Jaxpr):
-        return _whole(prim, observed, used)
-    if prim.vmap_rule is not None or has_recursive_rules(prim):
-        return _whole(prim, observed, used)
-    # The backward rule reads references after the forward rule, so their contents are observed.
-    observed = tuple([seen or i in prim.refs for i, seen in enumerate(observed)])
-    c, n_ins = prim.n_consts, len(prim.call.binders)
-    n_residuals = len(prim.fwd.outs) - len(prim.call.outs)
-    ct_types = [tangent_type(a.type) for a in prim.call.outs if is_inexact(a.type)]
-    has_ct = [u for u, a in zip(used, prim.call.outs, strict=True) if is_inexact(a.type)]
-    bwd = _with_zeros(prim.bwd, ct_types, has_ct)
-    every_out = (True,) * len(bwd.outs)
-    seen = (True,) * len(bwd.binders)
-    taken = dce.cached(bwd, every_out, seen, _none(bwd), rules).used_ins
-    residuals = taken[c : c + n_residuals]
-    ct_specs = (*used, *residuals)
+    """Remove dead code from a ``custom_vjp`` call.
 
-    call = dce.cached(prim.call, used, observed, _none(prim.call), rules).used_ins
-    fwd = dce.cached(prim.fwd, ct_specs, observed, _none(prim.fwd), rules).used_ins
-    fixed = [False] * c + [ct_spec or c + i in prim.refs for i, ct_spec in enumerate(prim.wanted)]
-    by_bwd = [*taken[:c], *[False] * (n_ins - c)]
-    masks = [call, fwd, tuple(fixed), tuple(by_bwd)]
-    pushed = None
-    if prim.forward is not None:
-        pushed = _Pushed(prim.call, prim.forward, c, used, observed, rules)
-        masks.append(pushed.needs())
-    kept = _either(*masks)
-    rest = (True,) * (len(bwd.binders) - c - n_residuals)
-    place = {i: j for j, i in enumerate(i for i, has in enumerate(kept) if has)}
+    A backward rule may read references after the forward rule, so their contents are observed.
+    """
+    pairs = zip(observed, prim.call.in_types, strict=True)
+    seen = tuple([o or isinstance(t, RefType) for o, t in pairs])
+    rule, forward = prim.rule, prim.forward
+    if not all(used):
+        types = tuple([tangent_type(t) if is_inexact(t) else None for t in prim.call.out_types])
+        rule = ReverseOfUsed(rule, used, types, rules, prim.label)
+        if forward is not None:
+            forward = ForwardOfUsed(forward, used, rules, prim.label)
     made = replace(
         prim,
-        call=dce.cached(prim.call, used, observed, kept, rules).jaxpr,
-        fwd=dce.cached(prim.fwd, ct_specs, observed, kept, rules).jaxpr,
-        bwd=dce.cached(bwd, every_out, seen, (*kept[:c], *residuals, *rest), rules).jaxpr,
-        n_consts=sum(kept[:c]),
-        refs=tuple([place[i] for i in prim.refs]),
-        wanted=_picked(prim.wanted, kept[c:]),
-        forward=None if pushed is None else pushed.keeping(kept),
+        call=_whole_call(rules, prim.call, used, seen),
+        rule=rule,
+        forward=forward,
+        vmap_rule=_vmap_rule(rules, prim.vmap_rule, used, prim.label),
     )
-    return DceOut(made, kept, used)
+    return DceOut(made, (True,) * len(observed), used)
 
 
 def _with_zeros(bwd: Jaxpr, types: Sequence[Type], given: Sequence[bool]) -> Jaxpr:
@@ -167,17 +196,13 @@ def _with_zeros(bwd: Jaxpr, types: Sequence[Type], given: Sequence[bool]) -> Jax
 
 
 def dce_custom_vmap(rules: RuleSet, prim: CustomVmap, used: Mask, observed: Mask) -> DceOut:
-    """Remove dead code from a ``custom_vmap`` call, whose batching rule takes all arguments."""
-    every = (True,) * len(observed)
-    if all(used):
-        return _whole(prim, observed, used)
-    call = dce.cached(prim.call, used, observed, every, rules).jaxpr
-    vmap_rule = VmapRuleOfUsed(prim.vmap_rule, used, rules, prim.label)
-    return DceOut(
-        replace(prim, call=call, vmap_rule=vmap_rule),
-        every,
-        used,
+    """Remove dead code from a ``custom_vmap`` call."""
+    made = replace(
+        prim,
+        call=_whole_call(rules, prim.call, used, observed),
+        vmap_rule=_vmap_rule(rules, prim.vmap_rule, used, prim.label),
     )
+    return DceOut(made, (True,) * len(observed), used)
 
 
 def dce_custom_linear(rules: RuleSet, prim: CustomLinear, used: Mask, observed: Mask) -> DceOut:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from effax.ir.errors import TransformError
 from effax.ir.prims import CustomJvp, CustomLinear, CustomVjp, CustomVmap, Jit
 from effax.ir.syntax import Atom
+from effax.transforms.discharge import discharge
 from effax.transforms.framework.rules import (
     DischargeOut,
     RuleBuilder,
@@ -27,7 +28,8 @@ def custom_call_discharge(
 def custom_linear_discharge(
     b: RuleBuilder, prim: CustomLinear, ins: Sequence[Atom], is_ref: Sequence[bool]
 ) -> DischargeOut:
-    """Keep the equation, which accesses no reference before it is transposed."""
+    """Keep the equation, which accesses no reference operand before it is transposed."""
     if any(is_ref):
         raise TransformError(f"{prim.label}: its backward rule uses references; transpose first")
-    return DischargeOut(b.emit(prim, ins), [None] * len(ins))
+    programs = [discharge.cached(jaxpr, b.rules).jaxpr for jaxpr in prim.subjaxprs()]
+    return DischargeOut(b.emit(prim.with_subjaxprs(programs), ins), [None] * len(ins))

@@ -3,109 +3,171 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from effax.effects import Accum, Write
 from effax.ir.build import template
 from effax.ir.errors import TransformError
-from effax.ir.prims import CustomJvp, CustomLinear, CustomVjp, CustomVmap, ZerosVjp
+from effax.ir.indexing import whole
+from effax.ir.prims import (
+    BackwardRule,
+    CustomJvp,
+    CustomLinear,
+    CustomVjp,
+    CustomVmap,
+    Get,
+    SparseBackward,
+)
 from effax.ir.prims.custom import no_forward
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import RefType, Type, is_inexact, tangent_type
+from effax.transforms.framework.dead_code import used_variables
+from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import JvpOut, RuleBuilder
 from effax.transforms.jvp import jvp, with_tangents
 from effax.transforms.optimize.dce import dce
 from effax.transforms.rules.common.arrays import zeros
 from effax.transforms.rules.common.generic_rules import add_tangents
 from effax.transforms.rules.custom.batched_rules import JvpOfVmapRule
-from effax.transforms.rules.custom.recursive_calls import unbound_call_error, unroll_rule
 
 
 def _dense(b: RuleBuilder, atom: Atom, tangent: Atom | None) -> Atom:
     return zeros(b, tangent_type(atom.type)) if tangent is None else tangent
 
 
-def _check_consts(label: str, tangents: Sequence[Atom | None]) -> None:
-    if any(t is not None for t in tangents):
-        raise TransformError(
-            f"{label}, which has custom derivatives, closes over a differentiated value",
-            remedy="pass the value as an argument",
-        )
+def _check_consts(label: str, tangents: Sequence[Atom | None], *programs: Jaxpr) -> None:
+    """Raise TransformError where a program uses a constant, one of its first inputs, with tangents.
+
+    A call may have constants that only other rules use.
+    """
+    for jaxpr in programs:
+        used = used_variables(jaxpr)
+        for v, t in zip(jaxpr.binders, tangents, strict=False):
+            if t is not None and v.id in used:
+                raise TransformError(
+                    f"{label}, which has custom derivatives, closes over a differentiated value",
+                    remedy="pass the value as an argument",
+                )
+
+
+def _undifferentiated(
+    b: RuleBuilder,
+    prim: CustomJvp | CustomVjp,
+    primals: Sequence[Atom],
+    tangents: Sequence[Atom | None],
+) -> JvpOut:
+    """Keep a call of which only constants have tangents."""
+    _check_consts(prim.label, tangents[: prim.n_consts], prim.call)
+    return JvpOut(b.emit(prim, primals), [None] * len(prim.call.outs))
 
 
 def custom_jvp_jvp(
     b: RuleBuilder, prim: CustomJvp, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
-    """Apply the user's rule, on zeros for zero tangents unless it accepts symbolic zeros."""
-    if isinstance(prim.rule, int):
-        raise unbound_call_error(prim)
-    _check_consts(prim.label, tangents[: prim.n_consts])
-    own = list(zip(primals, tangents, strict=True))[prim.n_consts :]
-    given = tuple([t is not None for _, t in own])
-    if not isinstance(prim.rule, Jaxpr):
-        sparse = prim.rule(given)
-        dots = [t for _, t in own if t is not None]
-        return with_tangents(b.inline(template(sparse.jaxpr), [*primals, *dots]), sparse.nonzero)
-    dense = [_dense(b, p, t) for p, t in own if is_inexact(p.type)]
-    results = b.inline(template(unroll_rule(prim.rule, prim)), [*primals, *dense])
-    return with_tangents(results, tuple([is_inexact(a.type) for a in prim.call.outs]))
+    """Apply the user's rule."""
+    n = prim.n_consts
+    given = tuple([t is not None for t in tangents[n:]])
+    if True not in given:
+        return _undifferentiated(b, prim, primals, tangents)
+    sparse = prim.rule(given)
+    _check_consts(prim.label, tangents[:n], prim.call, sparse.jaxpr)
+    dots = [t for t in tangents[n:] if t is not None]
+    return with_tangents(b.inline(template(sparse.jaxpr), [*primals, *dots]), sparse.nonzero)
 
 
 def custom_vjp_jvp(
     b: RuleBuilder, prim: CustomVjp, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
     """Apply the forward rule, then a linear equation whose transpose is the backward rule."""
-    if isinstance(prim.fwd, int):
-        raise unbound_call_error(prim)
-    _check_consts(prim.label, tangents[: prim.n_consts])
-    if not isinstance(prim.fwd, Jaxpr):
-        return _sparse_vjp_jvp(b, prim, prim.fwd, primals, tangents)
-    assert isinstance(prim.bwd, Jaxpr), "a forward rule has a backward one"
-    n = len(prim.call.outs)
-    results = b.inline(template(unroll_rule(prim.fwd, prim)), primals)
-    residuals, refs = results[n:], [primals[i] for i in prim.refs]
-    own = list(zip(primals, tangents, strict=True))[prim.n_consts :]
-    dots = [_dense(b, p, t) for (p, t), ct_spec in zip(own, prim.wanted, strict=True) if ct_spec]
-    bwd = unroll_rule(prim.bwd, prim)
-    if prim.forward is None:
-        fixed = [*primals[: prim.n_consts], *residuals, *refs]
-        linear = CustomLinear(bwd, len(fixed), _tangent_types(prim.call), prim.label)
-        return with_tangents([*results[:n], *b.emit(linear, [*fixed, *dots])], _inexact(prim.call))
-    # Both rules: the linear equation evaluates the jvp rule, and its transpose is the vjp rule.
-    fixed = [*primals, *residuals]
-    n_ins, n_residuals, n_dots = len(primals), len(residuals), len(dots)
-    pushed = RuleBuilder(b.rules, [x.type for x in [*fixed, *dots]])
-    args, given = pushed.binders[:n_ins], pushed.binders[n_ins + n_residuals :]
-    both = pushed.inline(template(unroll_rule(prim.forward, prim)), [*args, *given])
-    pulled = RuleBuilder(b.rules, [*[x.type for x in fixed], *_tangent_types(prim.call)])
-    consts, rest = pulled.binders[: prim.n_consts], pulled.binders[n_ins:]
-    cts = pulled.inline(template(bwd), [*consts, *rest])
-    assert len(cts) == n_dots, "with both rules, every differentiable argument is wanted"
-    linear = CustomLinear(
-        pulled.finish(cts),
-        len(fixed),
-        _tangent_types(prim.call),
-        prim.label,
-        pushed.finish(both[n:]),
-    )
-    return with_tangents([*results[:n], *b.emit(linear, [*fixed, *dots])], _inexact(prim.call))
+    n, n_outs, label = prim.n_consts, len(prim.call.outs), prim.label
+    given = tuple([t is not None for t in tangents[n:]])
+    if True not in given:
+        return _undifferentiated(b, prim, primals, tangents)
+    _check_changed_refs(prim, given)
+    dots = [_contents(b, t) for t in tangents[n:] if t is not None]
+    sparse = prim.rule(given)
+    _check_consts(label, tangents[:n], prim.call, sparse.fwd)
+    results = b.inline(template(sparse.fwd), primals)
+    outs, residuals = results[:n_outs], results[n_outs:]
+    fixed = [*primals[:n], *residuals, *[primals[i] for i in sparse.refs]]
+    linear = _linear(sparse.bwd, len(fixed), _tangent_types(prim.call), label)
+    if isinstance(linear.bwd, Jaxpr):
+        _check_consts(label, tangents[:n], linear.bwd)
+    if prim.forward is not None:
+        fixed, linear = _with_forward(b, prim, linear, given, primals, fixed)
+    return with_tangents([*outs, *b.emit(linear, [*fixed, *dots])], _inexact(prim.call))
 
 
-def _sparse_vjp_jvp(
+def _linear(
+    bwd: BackwardRule | SparseBackward, n_fixed: int, out_types: tuple[Type, ...], label: str
+) -> CustomLinear:
+    if isinstance(bwd, SparseBackward):
+        return CustomLinear(bwd.jaxpr, n_fixed, out_types, label, nonzero=bwd.nonzero)
+    return CustomLinear(bwd, n_fixed, out_types, label)
+
+
+def _check_changed_refs(prim: CustomVjp, given: Sequence[bool]) -> None:
+    """Raise TransformError where the call changes a reference with tangents.
+
+    The backward rule takes the cotangents of results only.
+    """
+    for e in prim.call.effects:
+        if isinstance(e, Write | Accum) and (i := e.ref - prim.n_consts) >= 0 and given[i]:
+            raise TransformError(
+                f"{prim.label} changes {prim.call.name_of(e.ref)}, a differentiated reference: its "
+                "backward rule takes cotangents of results, and none of what it wrote",
+                expected="a function that only reads its differentiated references",
+                found=f"{e.word} of {prim.call.name_of(e.ref)}",
+                remedy="return the value and write it outside of the function, or set a forward "
+                "rule with `custom_jvp`, which takes the tangent reference",
+            )
+
+
+def _contents(b: RuleBuilder, tangent: Atom) -> Atom:
+    """Return the tangent of an argument; that of a reference's contents is read."""
+    type_ = tangent.type
+    return b(Get(whole(type_.shape)), tangent) if isinstance(type_, RefType) else tangent
+
+
+def _with_forward(
     b: RuleBuilder,
     prim: CustomVjp,
-    rules: ZerosVjp,
+    linear: CustomLinear,
+    given: Mask,
     primals: Sequence[Atom],
-    tangents: Sequence[Atom | None],
-) -> JvpOut:
-    """Apply the rules for the arguments that have tangents."""
-    own = list(zip(primals, tangents, strict=True))[prim.n_consts :]
-    sparse = rules(tuple([t is not None for _, t in own]))
-    n = len(prim.call.outs)
-    results = b.inline(template(sparse.fwd), primals)
-    refs = [primals[i] for i in sparse.refs]
-    fixed = [*primals[: prim.n_consts], *results[n:], *refs]
-    dots = [t for _, t in own if t is not None and not isinstance(t.type, RefType)]
-    linear = CustomLinear(sparse.bwd, len(fixed), _tangent_types(prim.call), prim.label)
-    return with_tangents([*results[:n], *b.emit(linear, [*fixed, *dots])], _inexact(prim.call))
+    fixed: Sequence[Atom],
+) -> tuple[list[Atom], CustomLinear]:
+    """Return the fixed operands and the linear equation that evaluates the forward rule too."""
+    assert prim.forward is not None
+    if any(isinstance(x.type, RefType) for x in primals[prim.n_consts :]):
+        raise TransformError(
+            f"{prim.label} has rules for both derivatives, and a reference as an argument",
+            expected="arrays",
+            found=", ".join(str(x.type) for x in primals[prim.n_consts :]),
+            remedy="set one of the two rules only",
+        )
+    sparse, n_ins, n_fixed = prim.forward(given), len(primals), len(fixed)
+    args = zip(primals[prim.n_consts :], given, strict=True)
+    dots = [tangent_type(x.type) for x, has in args if has]
+    pushed = RuleBuilder(b.rules, [x.type for x in [*primals, *fixed]] + dots)
+    binders = pushed.binders
+    both = pushed.inline(template(sparse.jaxpr), [*binders[:n_ins], *binders[n_ins + n_fixed :]])
+    _, tangents = with_tangents(both, sparse.nonzero)
+    pairs = zip(prim.call.out_types, tangents, strict=True)
+    found = [zeros(pushed, tangent_type(t)) if x is None else x for t, x in pairs if is_inexact(t)]
+    bwd = linear.bwd
+    if not isinstance(bwd, Jaxpr):
+        bwd, nonzero = bwd((True,) * len(linear.out_types))
+        linear = replace(linear, nonzero=nonzero)
+    pulled = RuleBuilder(b.rules, [*[x.type for x in [*primals, *fixed]], *linear.out_types])
+    cts = pulled.inline(template(bwd), pulled.binders[n_ins:])
+    made = replace(
+        linear,
+        bwd=pulled.finish(cts),
+        n_fixed=n_ins + n_fixed,
+        forward=pushed.finish(found),
+    )
+    return [*primals, *fixed], made
 
 
 def _inexact(call: Jaxpr) -> tuple[bool, ...]:

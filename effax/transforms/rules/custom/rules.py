@@ -15,7 +15,6 @@ from effax.transforms.rules.custom import (
     transpose,
     vmap,
 )
-from effax.transforms.rules.custom.recursive_calls import has_recursive_rules
 
 RULES: Final[RuleSet] = (
     NO_RULES.extend(
@@ -28,8 +27,6 @@ RULES: Final[RuleSet] = (
             discharge=discharge.custom_call_discharge,
             dce=dce.dce_custom_jvp,
             pvary=pvary.custom_jvp_pvary,
-            # Recursive calls must have the operand types of the call, the mask among them.
-            takes_mask=has_recursive_rules,
         ),
     )
     .extend(
@@ -42,7 +39,6 @@ RULES: Final[RuleSet] = (
             discharge=discharge.custom_call_discharge,
             dce=dce.dce_custom_vjp,
             pvary=pvary.custom_vjp_pvary,
-            takes_mask=has_recursive_rules,
         ),
     )
     .extend(

@@ -27,18 +27,23 @@ def custom_linear_transpose(
             raise TransformError(f"{prim.label}: a residual of the forward rule is linear")
         fixed.append(x)
     none: list[Atom | None] = [None] * prim.n_fixed
-    if not isinstance(prim.bwd, Jaxpr):
-        sparse = prim.bwd(tuple([ct is not None for ct in cts]))
-        present = [ct for ct in cts if ct is not None]
-        found = iter(b.inline(template(sparse.jaxpr), [*fixed, *present]))
-        return none + [next(found) if has else None for has in sparse.nonzero]
-    dense = [zeros(b, t) if ct is None else ct for ct, t in zip(cts, prim.out_types, strict=True)]
+    bwd, nonzero, present = prim.bwd, prim.nonzero, cts
+    if prim.paired or isinstance(bwd, Jaxpr):
+        present = [
+            zeros(b, t) if x is None else x for x, t in zip(cts, prim.out_types, strict=True)
+        ]
+    if not isinstance(bwd, Jaxpr):
+        bwd, nonzero = bwd(tuple([x is not None for x in present]))
+    args = [*fixed, *[x for x in present if x is not None]]
     if prim.paired:
         assert prim.forward is not None
         types = prim.forward.in_types[prim.n_fixed :]
-        other = replace(prim, bwd=prim.forward, forward=prim.bwd, out_types=types)
-        return none + list(b.emit(other, [*fixed, *dense]))
-    return none + list(b.inline(template(prim.bwd), [*fixed, *dense]))
+        other = replace(prim, bwd=prim.forward, forward=bwd, out_types=types)
+        return none + list(b.emit(other, args))
+    found = iter(b.inline(template(bwd), args))
+    n_linear = len(ins) - prim.n_fixed
+    flags = (True,) * n_linear if nonzero is None else nonzero
+    return none + [next(found) if has else None for has in flags]
 
 
 def custom_call_transpose(

@@ -1,21 +1,21 @@
 """Batching of calls with custom rules.
 
-The call is batched by its own batching rule, or else as its jaxpr. Rules for derivatives are
-batched as jaxprs, so that batching commutes with differentiation.
+The call is batched by its own batching rule, or else as its jaxpr. Rules for derivatives become
+rules whose jaxprs are batched when they are asked for, so that batching commutes with
+differentiation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from effax.effects import Accum, Write
-from effax.ir.build import Builder, lit
+from effax.ir.build import Builder
 from effax.ir.dtypes import BOOL
 from effax.ir.errors import TransformError
 from effax.ir.prims import (
     BatchedProgram,
-    BroadcastInDim,
     CustomJvp,
     CustomLinear,
     CustomVjp,
@@ -23,20 +23,14 @@ from effax.ir.prims import (
     VmapRule,
 )
 from effax.ir.syntax import Atom, Jaxpr
-from effax.ir.types import RefType, array_type, is_inexact
+from effax.ir.types import array_type
 from effax.transforms.framework.rules import BatchBuilder, BatchOut
 from effax.transforms.rules.common.arrays import to_front
 from effax.transforms.rules.custom.batched_rules import (
-    BatchedZerosBackward,
-    BatchedZerosJvp,
-    BatchedZerosVjp,
+    BatchedBackward,
+    BatchedForward,
+    BatchedReverse,
     Batching,
-    summed_where_unbatched,
-)
-from effax.transforms.rules.custom.recursive_calls import (
-    has_recursive_rules,
-    recurs_on_own_types,
-    unbound_call_error,
 )
 from effax.transforms.vmap.common import batched_type
 
@@ -89,80 +83,38 @@ def custom_jvp_batch(
     b: BatchBuilder, prim: CustomJvp, ins: Sequence[Atom], batched: Sequence[bool], size: int
 ) -> BatchOut:
     """Batch the function and its forward rule."""
-
-    def over_batch(flags: Sequence[bool], masked: bool) -> CustomJvp:
-        batching = Batching(size, b.unbatched_refs, masked, b.rules, b.axis)
-        call, rule = _batched_call(prim, batching, flags), prim.rule
-        if isinstance(rule, Jaxpr):
-            rest = zip(prim.call.binders[prim.n_consts :], flags[prim.n_consts :], strict=True)
-            dots = [has for v, has in rest if is_inexact(v.type)]
-            rule = batching.program(rule, [*flags, *dots])
-        elif not isinstance(rule, int):
-            rule = BatchedZerosJvp(rule, batching, tuple(flags), prim.n_consts, prim.label)
-        return CustomJvp(call, rule, prim.n_consts + masked, prim.label)
-
-    return _custom_batch(b, prim, ins, batched, size, over_batch)
+    batching = _batching(b, size)
+    made = replace(
+        prim,
+        call=_batched_call(prim, batching, batched),
+        rule=BatchedForward(prim.rule, batching, tuple(batched), prim.n_consts, prim.label),
+        n_consts=prim.n_consts + batching.masked,
+        vmap_rule=None,
+    )
+    return BatchOut(b.emit(made, [*b.mask_operands(), *ins]), [True] * len(made.call.outs))
 
 
 def custom_vjp_batch(
     b: BatchBuilder, prim: CustomVjp, ins: Sequence[Atom], batched: Sequence[bool], size: int
 ) -> BatchOut:
-    """Batch the function and its rules; cotangents of unbatched arguments are summed."""
-
-    def over_batch(flags: Sequence[bool], masked: bool) -> CustomVjp:
-        batching = Batching(size, b.unbatched_refs, masked, b.rules, b.axis)
-        made = replace(prim, call=_batched_call(prim, batching, flags), vmap_rule=None)
-        rest = list(zip(prim.call.binders, flags, strict=True))[prim.n_consts :]
-        if isinstance(prim.fwd, Jaxpr) and isinstance(prim.bwd, Jaxpr):
-            n_residuals = len(prim.fwd.outs) - len(prim.call.outs)
-            consts = flags[: prim.n_consts]
-            bwd = batching.backward(prim.bwd, consts, n_residuals, prim.refs, flags)
-            kept = [has for (_, has), wanted in zip(rest, prim.wanted, strict=True) if wanted]
-            fwd = batching.program(prim.fwd, flags)
-            made = replace(made, fwd=fwd, bwd=summed_where_unbatched(bwd, kept))
-        elif not isinstance(prim.fwd, Jaxpr | int):
-            types, n_outs = prim.call.in_types, len(prim.call.outs)
-            rules = BatchedZerosVjp(
-                prim.fwd, batching, tuple(flags), types, prim.n_consts, n_outs, prim.label
-            )
-            made = replace(made, fwd=rules)
-        if prim.forward is not None:
-            dots = [has for v, has in rest if is_inexact(v.type)]
-            made = replace(made, forward=batching.program(prim.forward, [*flags, *dots]))
-        refs = tuple([i + masked for i in prim.refs])
-        return replace(made, refs=refs, n_consts=prim.n_consts + masked)
-
-    return _custom_batch(b, prim, ins, batched, size, over_batch)
+    """Batch the function and its rules."""
+    batching, flags, n = _batching(b, size), tuple(batched), prim.n_consts
+    forward = prim.forward
+    made = replace(
+        prim,
+        call=_batched_call(prim, batching, batched),
+        rule=BatchedReverse(prim.rule, batching, flags, n, len(prim.call.outs), prim.label),
+        n_consts=n + batching.masked,
+        forward=None
+        if forward is None
+        else BatchedForward(forward, batching, flags, n, prim.label),
+        vmap_rule=None,
+    )
+    return BatchOut(b.emit(made, [*b.mask_operands(), *ins]), [True] * len(made.call.outs))
 
 
-def _custom_batch(
-    b: BatchBuilder,
-    prim: CustomJvp | CustomVjp,
-    ins: Sequence[Atom],
-    batched: Sequence[bool],
-    size: int,
-    over_batch: Callable[[Sequence[bool], bool], CustomJvp | CustomVjp],
-) -> BatchOut:
-    """Return the batched call.
-
-    If its rules have recursive calls, all arguments are batched, and it takes a mask if any
-    recursive call does: so recursive calls have the types of the call.
-    """
-    mask: tuple[Atom, ...] = b.mask_operands()
-    if not has_recursive_rules(prim):
-        made = over_batch(batched, bool(mask))
-        return BatchOut(b.emit(made, [*mask, *ins]), [True] * len(made.call.outs))
-    args, flags = list(ins), list(batched)
-    for i, x in enumerate(ins):
-        if i >= prim.n_consts and not isinstance(x.type, RefType):
-            args[i], flags[i] = to_front(b, x, batched[i], size), True
-    made = over_batch(flags, bool(mask))
-    if not mask and not recurs_on_own_types(made):
-        mask = (b(BroadcastInDim((size,), ()), lit(True, array_type((), BOOL))),)
-        made = over_batch(flags, True)
-    if not recurs_on_own_types(made):
-        raise unbound_call_error(prim)
-    return BatchOut(b.emit(made, [*mask, *args]), [True] * len(made.call.outs))
+def _batching(b: BatchBuilder, size: int) -> Batching:
+    return Batching(size, b.unbatched_refs, b.mask is not None, b.rules, b.axis)
 
 
 def custom_linear_batch(
@@ -170,17 +122,16 @@ def custom_linear_batch(
 ) -> BatchOut:
     """Batch both jaxprs, with all linear arguments batched."""
     n, n_linear = prim.n_fixed, len(ins) - prim.n_fixed
-    masked = b.mask is not None
-    batching = Batching(size, b.unbatched_refs, masked, b.rules, b.axis)
+    batching = _batching(b, size)
     own = zip(ins[n:], batched[n:], strict=True)
     args = [*ins[:n], *[to_front(b, x, has, size) for x, has in own]]
     fixed, forward, bwd = tuple(batched[:n]), prim.forward, prim.bwd
     if isinstance(bwd, Jaxpr):
         bwd = batching.program(bwd, [*fixed, *[True] * len(prim.out_types)])
     else:
-        bwd = BatchedZerosBackward(bwd, batching, fixed, n, 0, (), (True,) * n_linear, prim.label)
+        bwd = BatchedBackward(bwd, batching, fixed, n, 0, (), (True,) * n_linear, prim.label)
     if forward is not None:
         forward = batching.program(forward, [*fixed, *[True] * n_linear])
     out_types = tuple([batched_type(t, size) for t in prim.out_types])
-    made = CustomLinear(bwd, n + masked, out_types, prim.label, forward, prim.paired)
+    made = replace(prim, bwd=bwd, n_fixed=n + batching.masked, out_types=out_types, forward=forward)
     return BatchOut(b.emit(made, [*b.mask_operands(), *args]), [True] * len(out_types))

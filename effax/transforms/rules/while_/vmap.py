@@ -9,7 +9,8 @@ carries and has no further effects::
         x = select(running, x, body(x))
         running = running and cond(x)
 
-A carry that the body returns as it is stays unbatched. Under a mask with no active element a loop
+The elements that have finished run the body on safe operands (``common/safe_operands.py``). A carry
+that the body returns as it is stays unbatched. Under a mask with no active element a loop
 ends, even if its condition is true.
 """
 
@@ -27,6 +28,7 @@ from effax.transforms.framework.rules import BatchBuilder, BatchOut
 from effax.transforms.rules.common.arrays import mask_like, to_front
 from effax.transforms.rules.common.batched_subjaxprs import batched_subjaxpr
 from effax.transforms.rules.common.pointwise import where
+from effax.transforms.rules.common.safe_operands import Safe, safe_operands
 from effax.transforms.vmap.common import check_uniform
 from effax.transforms.vmap.engine import closed_batch
 
@@ -67,9 +69,17 @@ def _own_conditions(
     (start,) = b.inline_jaxpr(cond, [mask, *args])
     start = b(And(), mask, start)
     types = [*[x.type for x in args[:n]], start.type, *[x.type for x in args[n:]]]
-    made = While(_any_runs(types, n), _step(types, n, cond, body, given), n)
-    outs = b.emit(made, [*args[:n], start, *args[n:]])
-    return BatchOut(outs[1:], given)
+    step = _step(b, prim, types, cond, body, closed, size)
+    outs = b.emit(While(_any_runs(types, n), step, n), [*args[:n], start, *args[n:]])
+    return BatchOut(_of_active(b, outs[1:], given, size), given)
+
+
+def _of_active(b: BatchBuilder, outs: Sequence[Atom], batched: Mask, size: int) -> list[Atom]:
+    """Return the results; under a mask, inactive elements have those of an active one."""
+    if b.mask is None or not size:
+        return list(outs)
+    safe = Safe(b, b.mask, size)
+    return [safe.of_active(x) if has else x for x, has in zip(outs, batched, strict=True)]
 
 
 def _any_runs(types: Sequence[Type], n_consts: int) -> Jaxpr:
@@ -77,21 +87,28 @@ def _any_runs(types: Sequence[Type], n_consts: int) -> Jaxpr:
     return b.finish([b(ReduceOr((0,)), b.binders[n_consts])])
 
 
-def _step(types: Sequence[Type], n_consts: int, cond: Jaxpr, body: Jaxpr, batched: Mask) -> Jaxpr:
+def _step(
+    rule: BatchBuilder,
+    prim: While,
+    types: Sequence[Type],
+    cond: Jaxpr,
+    body: Jaxpr,
+    batched: Mask,
+    size: int,
+) -> Jaxpr:
     """Return one iteration of the running batch elements; the others keep their carries.
 
     An unbatched carry is one that the body returns as it is.
     """
-    b = Builder(types)
-    consts, running, carry = (
-        b.binders[:n_consts],
-        b.binders[n_consts],
-        b.binders[n_consts + 1 :],
-    )
-    new = b.inline_jaxpr(body, [running, *consts, *carry])
+    b = BatchBuilder(rule.rules)
+    n = prim.n_consts
+    ins = [b.bind(t) for t in types]
+    consts, running, carry = ins[:n], ins[n], ins[n + 1 :]
+    safe = safe_operands(b, prim.body, running, [*consts, *carry], batched, size, some_active=True)
+    new = b.inline_jaxpr(body, [running, *safe])
     kept = [
         where(b, mask_like(b, running, x), x, old) if has else old
-        for x, old, has in zip(new, carry, batched, strict=True)
+        for x, old, has in zip(new, carry, batched[n:], strict=True)
     ]
     (again,) = b.inline_jaxpr(cond, [running, *consts, *kept])
     return b.finish([b(And(), running, again), *kept])

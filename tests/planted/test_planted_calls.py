@@ -1,0 +1,21 @@
+"""Faults planted in the run of compiled calls break the laws of calls."""
+
+from __future__ import annotations
+
+import pytest
+
+from effax.api import ref_calls
+from effax.testing import check_law, laws
+from effax.testing.laws import LawBroken
+
+
+def _nothing(*_: object) -> tuple[()]:
+    return ()
+
+
+@pytest.mark.parametrize("name", ["_copies", "_restore"])
+def test_contents_that_are_not_kept_or_restored(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    check_law(laws.failed_calls_keep_references, examples=15)
+    monkeypatch.setattr(ref_calls, name, _nothing)
+    with pytest.raises(LawBroken):
+        check_law(laws.failed_calls_keep_references, examples=15)
