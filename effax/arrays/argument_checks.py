@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from operator import index
 
 from effax.ir.errors import BadArgument, ConcretizationError
+from effax.ir.symbolic import SymbolicDim, as_int
 
 
 def check_callable(fun: object, what: str) -> Callable[..., object]:
@@ -21,6 +22,8 @@ def check_callable(fun: object, what: str) -> Callable[..., object]:
 
 def as_integer(x: object, what: str) -> int:
     """Return ``x`` as a Python integer. Raises BadArgument for a boolean, a float, a string, ..."""
+    if isinstance(x, SymbolicDim):
+        return as_int(x)
     if not isinstance(x, bool | str):
         try:
             return index(x)  # type: ignore[arg-type]  # raises TypeError for other types

@@ -9,13 +9,14 @@ import numpy as np
 
 from effax.arrays.array import Array, Axis
 from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.symbolic import SymbolicDim, as_int
 from effax.ir.types import Shape
 
 
 def static_int(value: object, what: str) -> int:
     """Return a Python int. Raises IllTyped for other types, ConcretizationError for a tracer."""
-    if type(value) is int:
-        return value
+    if type(value) is int or isinstance(value, SymbolicDim):
+        return as_int(value)
     if isinstance(value, bool | np.bool_):
         raise IllTyped(f"{what} is a boolean", expected="an integer", found=repr(value))
     try:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeGuard
+from collections.abc import Callable
+from typing import Final, TypeGuard, cast
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from effax.arrays.not_array import NotAnArray
 from effax.arrays.traced_array import TracedArray
 from effax.ir.build import lit
 from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.prims import DimValue
+from effax.ir.sizes import unknown_size
+from effax.ir.symbolic import ARRAYS, SymbolicDim, as_int
 from effax.ir.trace import current_trace
 from effax.ir.types import array_type
 
@@ -50,6 +54,8 @@ def as_value(x: object, what: str = "an argument") -> Array:
         if value.dtype.kind in "iu" and value.dtype.itemsize < x.dtype.itemsize:
             _check_kept(value, x, what)
         return from_numpy(value)
+    if isinstance(x, SymbolicDim):
+        return dim_value(x)
     raise not_an_array(x, what)
 
 
@@ -63,6 +69,17 @@ def _check_kept(narrow: np.ndarray, wide: np.ndarray | np.generic, what: str) ->
             found=f"{lost[0]}, of {lost.dtype}",
             remedy="pass an explicit dtype to `asarray`, or enable 64-bit dtypes",
         )
+
+
+def dim_value(size: SymbolicDim) -> TracedArray:
+    """Return a symbolic size as an integer of the current trace."""
+    trace = current_trace()
+    if trace is None:
+        unknown_size(size, "an operation outside of traced functions")
+    return TracedArray(trace, trace.emit(DimValue(as_int(size)), ())[0])
+
+
+ARRAYS.convert = cast("Callable[[SymbolicDim], int]", dim_value)
 
 
 def is_python_scalar(x: object) -> TypeGuard[bool | int | float | complex]:

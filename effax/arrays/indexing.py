@@ -15,9 +15,11 @@ from effax.arrays.device_array import DeviceArray
 from effax.arrays.operators import ops
 from effax.arrays.traced_array import TracedArray
 from effax.ir.dtypes import INT32, family
-from effax.ir.errors import BadIndex, IllTyped
+from effax.ir.errors import BadIndex, IllTyped, InconclusiveDimension
 from effax.ir.indexing import Dim, Indexer, Layout, Mode, Pick, Span, layout, pick_shape
+from effax.ir.sizes import sliced
 from effax.ir.state import cached
+from effax.ir.symbolic import is_symbolic_dim
 from effax.ir.types import Shape, array_type
 
 
@@ -362,7 +364,7 @@ def _outside(what: object, axis: int, place: _IndexedArray) -> BadIndex:
 def _static_pick(index: int, axis: int, place: _IndexedArray) -> tuple[Pick, Array | None]:
     size = place.shape[axis]
     if -size <= index < size:
-        return Pick(index % size), None
+        return Pick(index + size if index < 0 else index), None
     if place.strict:
         raise _outside(index, axis, place)
     _check_nonempty(axis, place)
@@ -381,7 +383,11 @@ def _slice(entry: slice, size: int, name: str) -> Span:
             remedy="use `ds(start, size)` or `lax.dynamic_slice`, with a static size",
         )
     try:
+        if any(map(is_symbolic_dim, (size, entry.start, entry.stop))):
+            return Span(*sliced(entry, size))
         start, stop, step = entry.indices(size)
+    except InconclusiveDimension:
+        raise
     except TypeError:
         raise IllTyped(
             f"a slice of {name} has bounds that are not integers", "integers or None", str(entry)

@@ -13,6 +13,7 @@ from effax.arrays.config import allowed, config
 from effax.arrays.conversion import as_value, is_python_scalar, not_an_array, python_kind
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.traced_array import TracedArray
+from effax.ir import sizes
 from effax.ir.build import lit
 from effax.ir.dtypes import (
     FAMILY_RANKS,
@@ -28,6 +29,7 @@ from effax.ir.dtypes import (
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import BroadcastInDim, ConvertElementType, Real, Reshape
 from effax.ir.state import cached
+from effax.ir.symbolic import SymbolicDim
 from effax.ir.syntax import Atom, Lit, Scalar
 from effax.ir.types import ArrayType, Shape, Type, array_type
 
@@ -63,6 +65,8 @@ def operand_kind(x: object, what: str) -> tuple[DType, bool]:
         return allowed(python_kind(x)), not isinstance(x, bool)
     if isinstance(x, np.ndarray | np.generic):
         return allowed(x.dtype), False
+    if isinstance(x, SymbolicDim):
+        return np.dtype(np.int32), True
     raise not_an_array(x, what)
 
 
@@ -222,7 +226,7 @@ def broadcast_shapes(shapes: Sequence[Shape], what: str) -> Shape:
     if all(s == first for s in shapes):
         return first
     try:
-        return np.broadcast_shapes(*shapes)
+        return sizes.joint_shape(shapes)
     except ValueError:
         raise IllTyped(
             f"{what} has operands whose shapes do not broadcast",

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from inspect import Parameter, signature
 from typing import ClassVar, cast
 
-import numpy as np
-
 from effax import transforms as passes
 from effax.api.interpret import eval_jaxpr
 from effax.arrays import creation, promotion
@@ -174,7 +172,7 @@ class Elementwise(FunctionPrimitive):
         if family(dtype) not in self.accepts and self.accepts <= INEXACT:
             dtype, weak = promotion.inexact(dtype, weak)
         together = promotion.brought_together(args, self.name, dtype, weak)
-        shape = np.broadcast_shapes(*[x.type.shape for x in together])
+        shape = promotion.broadcast_shapes([x.type.shape for x in together], self.name)
         return self.bind(*[promotion.to_shape(x, shape) for x in together])[0]
 
     def typing(self, *ins: Type) -> Typing:

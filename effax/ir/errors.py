@@ -121,6 +121,10 @@ class ConcretizationError(EffaxError, TypeError):
     """Python code needs the value of a tracer that has none."""
 
 
+class InconclusiveDimension(EffaxError, TypeError):
+    """A symbolic size is compared or used where only its value would decide."""
+
+
 class LeakedTracer(EffaxError, TypeError):
     """A tracer is used after its trace has ended."""
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Annotated, Literal, Union, get_args, get_origin, get_type_hints
 
 from effax.ir.state import cached
+from effax.ir.symbolic import SymbolicDim
 from effax.ir.text.format import fields_of
 
 
@@ -66,6 +67,8 @@ def _is_instance(value: object, kind: object) -> bool:
     if kind is float and isinstance(value, int):
         return True
     if kind is complex and isinstance(value, int | float):
+        return True
+    if kind is int and isinstance(value, SymbolicDim):
         return True
     try:
         return isinstance(value, kind)

@@ -16,6 +16,8 @@ import numpy as np
 
 from effax.ir.dtypes import is_integer
 from effax.ir.errors import BadIndex, IllTyped
+from effax.ir.sizes import joint_shape
+from effax.ir.symbolic import is_symbolic_dim
 from effax.ir.types import ArrayType, Shape, Type
 
 
@@ -113,7 +115,7 @@ def layout(indexer: Indexer, operands: Sequence[Shape]) -> Layout:
 def pick_shape(shapes: Sequence[Shape]) -> Shape:
     """Return the common shape of picks. Raises IllTyped where they do not broadcast."""
     try:
-        return np.broadcast_shapes(*shapes)
+        return joint_shape(shapes)
     except ValueError:
         raise IllTyped(
             "index arrays do not broadcast with each other",
@@ -166,7 +168,12 @@ def _check_bounds(axis: int, dim: Dim, size: int, shape: Shape) -> None:
     # A dynamic start is clamped, so the span fits if it fits with 0 as its least position.
     start = max(0, (1 - dim.size) * dim.step) if dim.start is None else dim.start
     last = start + (dim.size - 1) * dim.step
-    inside = dim.size == 0 or (0 <= start < size and 0 <= last < size)
+    if is_symbolic_dim(dim.size) or is_symbolic_dim(size):
+        # Also for a slice of no positions, since a symbolic size may be any.
+        low, high = (start, last) if dim.step > 0 else (last, start)
+        inside = low >= 0 and high < size
+    else:
+        inside = dim.size == 0 or (0 <= start < size and 0 <= last < size)
     if dim.size < 0 or dim.step == 0 or not inside:
         raise BadIndex(
             f"a slice is out of bounds for axis {axis}",

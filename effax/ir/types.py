@@ -23,6 +23,7 @@ from effax.ir.dtypes import (
     short_name,
 )
 from effax.ir.errors import IllTyped
+from effax.ir.symbolic import is_symbolic_dim
 
 Shape = tuple[int, ...]
 
@@ -187,7 +188,7 @@ def _new_array_type(key: tuple[Shape, DType, bool]) -> ArrayType:
 
 def _plain_shape(shape: Shape) -> Shape:
     try:
-        plain = tuple(map(index, shape))
+        plain = tuple([n if is_symbolic_dim(n) else index(n) for n in shape])
     except TypeError:
         plain = (-1,)
     if any(n < 0 for n in plain):

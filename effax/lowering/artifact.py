@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from effax.ir.errors import BadArgument, LoweringError, ParseError
+from effax.ir.symbolic import FREE, SymbolicScope
 from effax.ir.text.lexer import Lexer
 from effax.ir.types import Type
 
@@ -88,12 +89,14 @@ def damaged(error: Exception) -> LoweringError:
     return LoweringError("this file is damaged", expected=expected)
 
 
-def types_of(header: Mapping[str, object], name: str) -> tuple[Type, ...]:
+def types_of(
+    header: Mapping[str, object], name: str, scope: SymbolicScope = FREE
+) -> tuple[Type, ...]:
     """Return the types under a key of the header. Raise LoweringError if there are none."""
     texts = header.get(name)
     if not isinstance(texts, list):
         raise LoweringError("this file is damaged", expected=f"types as `{name}`")
-    return tuple([Lexer(str(text)).type() for text in texts])
+    return tuple([Lexer(str(text), scope).type() for text in texts])
 
 
 def numbers_of(header: Mapping[str, object], name: str) -> tuple[int, ...]:

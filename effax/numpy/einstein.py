@@ -16,6 +16,7 @@ from effax.arrays.axes import no_out
 from effax.arrays.conversion import as_value
 from effax.arrays.shapes import diagonal, transpose
 from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.sizes import typical
 from effax.ir.state import cached
 from effax.ir.types import Shape
 from effax.numpy import ufuncs as uf
@@ -192,13 +193,14 @@ def _path(text: str, shapes: tuple[Shape, ...], plan: _Plan) -> tuple[_Step, ...
 
 def _contraction(text: str, shapes: Sequence[Shape], plan: _Plan) -> tuple[list[object], _PathInfo]:
     n = len(shapes)
+    known = [tuple(map(typical, shape)) for shape in shapes]
     how: object = plan.how
     if how is None:
         how = [(0, 1), *((0, n - 2 - i) for i in range(n - 2))] if n > 1 else [(0,)]
     elif isinstance(how, tuple):
         _check_path(how, n)
     try:
-        return _contract_path(text, *shapes, shapes=True, optimize=how, memory_limit=plan.most)
+        return _contract_path(text, *known, shapes=True, optimize=how, memory_limit=plan.most)
     except KeyError:
         raise _no_path(how) from None
     except ValueError as error:
@@ -214,7 +216,7 @@ def _sizes(names: Iterable[str], arrays: Iterable[Array]) -> dict[str, int]:
             have = sizes.get(letter, 1)
             if 1 not in (have, n) and have != n:
                 raise IllTyped(f"axis {letter!r} of einsum has two sizes", str(have), str(n))
-            sizes[letter] = max(have, n)
+            sizes[letter] = n if have == 1 else have
     return sizes
 
 

@@ -63,13 +63,14 @@ def _static_part(x: Array, indexer: Indexer) -> Array:
 def _bounds(dim: Dim) -> tuple[int, int, int]:
     """Return start, limit and stride of a static entry, in ascending order."""
     if isinstance(dim, Pick):
-        at = dim.at or 0
+        at = 0 if dim.at is None else dim.at
         return at, at + 1, 1
-    start = dim.start or 0
+    start = 0 if dim.start is None else dim.start
     last = start + (dim.size - 1) * dim.step
     if dim.size == 0:
         return start, start, 1
-    return (min(start, last), max(start, last) + 1, abs(dim.step))
+    low, high = (start, last) if dim.step > 0 else (last, start)
+    return low, high + 1, abs(dim.step)
 
 
 def fill_for(dtype: DType) -> bool | int | float:

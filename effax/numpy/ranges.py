@@ -16,11 +16,13 @@ from effax.arrays.conversion import as_value, from_numpy
 from effax.arrays.creation import full_like, zeros
 from effax.arrays.promotion import default_dtype
 from effax.ir.dtypes import (
+    DType,
     family,
     is_inexact_dtype,
 )
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import Iota
+from effax.ir.symbolic import is_symbolic_dim, max_dim
 from effax.numpy import ufuncs as uf
 from effax.numpy.join import concatenate
 
@@ -58,6 +60,8 @@ def arange(
         if pr.shape_of(x):
             raise IllTyped("arange takes scalars", expected="scalars", found=str(x))
     kind = default_dtype(dtype) if dtype is not None else pr.common_dtype(given, "arange")[0]
+    if any(map(is_symbolic_dim, given)):
+        return _symbolic_range(*((0, start) if stop is None else (start, stop)), step, kind)
     known = [cast(int, as_value(x, "an argument of arange").numpy()[()]) for x in given]
     first, last = (0, known[0]) if stop is None else (known[0], known[1])
     by = 1 if step is None else cast(int, as_value(step).numpy()[()])
@@ -73,6 +77,17 @@ def arange(
     numbers = bind1(Iota(kind, (count,), 0))
     numbers = numbers if by == 1 else uf.multiply(numbers, int(by))
     return numbers if first == 0 else uf.add(numbers, int(first))
+
+
+def _symbolic_range(start: object, stop: object, step: object, kind: DType) -> Array:
+    """Return :func:`arange` for integers of which some are symbolic sizes."""
+    first, last = (static_int(x, "an end of arange") for x in (start, stop))
+    by = static_int(1 if step is None else step, "the step of arange")
+    reach = last - first if by > 0 else first - last
+    count = max_dim((reach + abs(by) - 1) // abs(by), 0)
+    numbers = bind1(Iota(kind, (count,), 0))
+    numbers = numbers if by == 1 else uf.multiply(numbers, by)
+    return numbers if first == 0 else uf.add(numbers, first)
 
 
 @overload

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from operator import index
 from typing import ClassVar
 
 import numpy as np
 
-from effax.ir.dtypes import DType, family
+from effax.ir.dtypes import INT32, DType, family
 from effax.ir.errors import IllTyped
 from effax.ir.primitive import ByReference, Primitive, Typing, Value
 from effax.ir.prims.common.operands import arrays, check_same_dtype
@@ -20,6 +21,7 @@ __all__ = [
     "Concatenate",
     "Constant",
     "ConstantArray",
+    "DimValue",
     "ExpandDims",
     "Iota",
     "Pad",
@@ -332,3 +334,18 @@ class Iota(Primitive):
         sizes[self.dimension] = self.shape[self.dimension]
         counted = np.arange(self.shape[self.dimension]).astype(self.dtype).reshape(sizes)
         return (np.broadcast_to(counted, self.shape),)
+
+
+@dataclass(frozen=True, slots=True)
+class DimValue(Primitive):
+    """The value of a size, which may be symbolic, as a weak integer."""
+
+    dim: int
+    name: ClassVar[str] = "dim_value"
+
+    def typing(self, *ins: Type) -> Typing:
+        arrays(self, ins, 0)
+        return Typing((array_type((), INT32, weak=True),))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        return (np.asarray(index(self.dim), INT32),)

@@ -18,6 +18,7 @@ import numpy as np
 from effax.ir.dtypes import FLOAT0
 from effax.ir.indexing import Dim, Indexer, Mode, Pick, whole
 from effax.ir.primitive import ByReference
+from effax.ir.symbolic import SymbolicDim, as_int, is_symbolic_dim
 from effax.ir.syntax import Jaxpr, Lit
 from effax.ir.types import ArrayType, RefType, Shape
 
@@ -79,6 +80,10 @@ def value_text(
             return REFERENCE + (word if names is None else names.get(value, word))
         case np.dtype():
             return "float0" if value == FLOAT0 else str(value.name)
+        case SymbolicDim():
+            return size_text(as_int(value))
+        case Indexer() if any(is_symbolic_dim(n) for dim in value.dims for n in dim):
+            return _record_text(value, program)
         case Enum():
             return f"{type(value).__name__}.{value.name}"
         case Indexer():
@@ -135,12 +140,17 @@ def index_text(indexer: Indexer, shape: Shape | None, operands: Sequence[str]) -
 
 def _dim_text(dim: Dim, size: int | None, feed: Iterator[str]) -> str:
     if isinstance(dim, Pick):
-        return next(feed, DYNAMIC) if dim.at is None else str(dim.at)
+        return next(feed, DYNAMIC) if dim.at is None else size_text(dim.at)
     if dim.start is not None:
         return _slice_text(dim.start, dim.size, dim.step, size)
     start = next(feed, DYNAMIC)
     reach = dim.size * dim.step
     return f"{start}:{start}{'+' if dim.step > 0 else '-'}{abs(reach)}{_step_text(dim.step)}"
+
+
+def size_text(size: int) -> str:
+    """Return a size: in angle brackets where it is symbolic."""
+    return f"<{size}>" if is_symbolic_dim(size) else str(size)
 
 
 def _step_text(step: int) -> str:
@@ -149,6 +159,8 @@ def _step_text(step: int) -> str:
 
 def _slice_text(first: int, length: int, step: int, size: int | None) -> str:
     """Return ``first:stop:step``; the stop is omitted if the span extends to the axis' end."""
+    if any(map(is_symbolic_dim, (first, length, size))):
+        return f"{size_text(first)}:{size_text(first + length * step)}{_step_text(step)}"
     last = first + (length - 1) * step
     stop = first if length == 0 else last + (1 if step > 0 else -1)
     if step < 0:

@@ -41,6 +41,7 @@ from effax.ir.primitive import ByReference, Primitive
 from effax.ir.recursion import with_fresh_stack
 from effax.ir.registry import Registry, own_primitives, own_remedy
 from effax.ir.source import SavedSource
+from effax.ir.symbolic import FREE, SymbolicScope
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.text.format import MOST_VARIABLES, REFERENCE, fields_of, lit_text, value_text
 from effax.ir.text.lexer import LITERAL, Lexer
@@ -127,6 +128,7 @@ def from_json(
     text: str,
     primitives: Registry | None = None,
     references: Mapping[str, ByReference] | None = None,
+    scope: SymbolicScope = FREE,
 ) -> Jaxpr:
     """Return the program that :func:`to_json` wrote.
 
@@ -134,6 +136,7 @@ def from_json(
         text: the JSON text.
         primitives: primitives by name; by default the built-in ones; ``registry(Mine)`` adds more.
         references: Python objects by name, as for ``parse``.
+        scope: the constraints of symbolic sizes.
 
     Raises:
         BadArgument: the text is not of this format, or an equation does not type check; the error
@@ -150,7 +153,7 @@ def from_json(
             _bad("the text is of another format", f"effax, version {VERSION}")
         for i, entry in enumerate(data["programs"]):
             where = f"program {i}"
-            programs.append(_Reader(known, programs, references or {}).program(entry))
+            programs.append(_Reader(known, programs, references or {}, scope).program(entry))
         return programs[-1]
     except BadArgument:
         raise
@@ -188,7 +191,9 @@ class _Reader:
         primitives: Registry,
         programs: Sequence[Jaxpr],
         objects: Mapping[str, ByReference],
+        symbols: SymbolicScope,
     ) -> None:
+        self.symbols = symbols
         self.primitives = primitives
         self.programs = programs
         self.objects = objects
@@ -211,7 +216,7 @@ class _Reader:
             _bad("a variable has no such number", f"at most {MOST_VARIABLES - 1}", str(number))
         if number in self.scope:
             _bad("a variable is bound twice", "a new number", str(number))
-        v = self.scope[number] = Var(number, _type(type_))
+        v = self.scope[number] = Var(number, _type(type_, self.symbols))
         return v
 
     def atom(self, entry: object) -> Atom:
@@ -220,7 +225,7 @@ class _Reader:
             if number not in self.scope:
                 _bad("a variable is not in scope", "one that is bound before", str(number))
             return self.scope[number]
-        scan = Lexer(_of(str, entry["lit"]))
+        scan = Lexer(_of(str, entry["lit"]), self.symbols)
         found = scan.literal(scan.match(LITERAL, "a literal"))
         return _whole(scan, found)
 
@@ -256,7 +261,7 @@ class _Reader:
             return entry
         if "program" in entry:
             return self.subjaxpr(_of(int, entry["program"]))
-        scan = Lexer(_of(str, entry["text"]))
+        scan = Lexer(_of(str, entry["text"]), self.symbols)
 
         def nested() -> Jaxpr | ByReference | None:
             if scan.at(REFERENCE):
@@ -294,6 +299,6 @@ def _whole(scan: Lexer, value: T) -> T:
     return value
 
 
-def _type(text: str) -> Type:
-    scan = Lexer(text)
+def _type(text: str, scope: SymbolicScope) -> Type:
+    scan = Lexer(text, scope)
     return _whole(scan, scan.type())

@@ -9,9 +9,11 @@ from unicodedata import category, east_asian_width
 
 from effax.ir.analysis.faults import literal_fault
 from effax.ir.dtypes import as_dtype, dtype_of_short_name, int_bounds
-from effax.ir.errors import EffaxError, ParseError
+from effax.ir.errors import BadArgument, EffaxError, ParseError
+from effax.ir.symbolic import FREE, SymbolicScope, is_symbolic_dim
 from effax.ir.syntax import Lit, Scalar
-from effax.ir.types import ArrayType, RefKind, Type, array_type, ref_type
+from effax.ir.text.dims import read_dims
+from effax.ir.types import ArrayType, RefKind, Shape, Type, array_type, ref_type
 
 _SPACE: Final = re.compile(r"(?:\s+|#[^\n]*)*")
 _TOKEN: Final = re.compile(r"[^\s,;()\[\]{}]+|\S")
@@ -19,7 +21,7 @@ _TOKEN: Final = re.compile(r"[^\s,;()\[\]{}]+|\S")
 _REAL: Final = r"(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|nan|inf)"
 _COMPLEX: Final = rf"\([-+]?{_REAL}[-+]{_REAL}j\)"
 _NUMBER: Final = rf"[-+]?{_REAL}j?(?!\w)|{_COMPLEX}"
-_ARRAY: Final = r"(~?)([a-z]\w*)\[(\d+(?:,\d+)*)?\]"
+_ARRAY: Final = r"(~?)([a-z]\w*)\[((?:\d+(?:,\d+)*)|[-+*^(),\w ]*[A-Za-z_][-+*^(),\w ]*)?\]"
 
 NUMBER: Final = re.compile(_NUMBER, re.ASCII)
 TYPE: Final = re.compile(rf"(?:([A-Z]\w*)\{{{_ARRAY}\}}|{_ARRAY})", re.ASCII)
@@ -46,13 +48,15 @@ _REF_KINDS: Final = {kind.value: kind for kind in RefKind}
 class Lexer:
     """A text and a position in it. Methods that read leave the position after the text read."""
 
-    __slots__ = ("line_start", "pos", "text")
+    __slots__ = ("line_start", "pos", "scope", "text")
 
     line_start: int
     pos: int
+    scope: SymbolicScope
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, scope: SymbolicScope = FREE) -> None:
         self.text: str = text
+        self.scope = scope
         self.pos = 0
         self.line_start = 0
         self.skip()
@@ -157,10 +161,12 @@ class Lexer:
         except KeyError:
             self.fail("unknown dtype", expected="a name such as f32, bf16, i8, bool", pos=pos)
         try:
-            shape = tuple(map(int, sizes.split(","))) if sizes else ()
+            shape = self._shape(sizes) if sizes else ()
+        except BadArgument as error:
+            self.failed(error, pos)
         except ValueError:
             self.fail("a size has too many digits", pos=pos)
-        if prod(shape) > GREATEST:
+        if prod([n for n in shape if not is_symbolic_dim(n)]) > GREATEST:
             self.fail(
                 "an array has too many elements",
                 expected=f"at most {GREATEST}",
@@ -168,6 +174,10 @@ class Lexer:
                 pos=pos,
             )
         return array_type(shape, dtype, bool(weak))
+
+    def _shape(self, sizes: str) -> Shape:
+        plain = sizes.replace(",", "").isdigit()
+        return tuple(map(int, sizes.split(","))) if plain else read_dims(sizes, self.scope)
 
     def literal(self, found: re.Match[str]) -> Lit:
         """Return the literal that ``LITERAL`` matched here. Raises ParseError if ill typed."""

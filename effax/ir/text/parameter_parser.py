@@ -15,7 +15,9 @@ from effax.ir.field_types import annotations_of, type_mismatch
 from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span, whole
 from effax.ir.primitive import ByReference, Primitive
 from effax.ir.state import cached
+from effax.ir.symbolic import max_dim
 from effax.ir.syntax import Atom, Jaxpr
+from effax.ir.text.dims import read_dim
 from effax.ir.text.format import DYNAMIC, LABEL, REFERENCE, fields_of
 from effax.ir.text.lexer import LITERAL, NAME, NUMBER, TYPE, WORD, Lexer, short_text
 from effax.ir.types import Shape
@@ -28,6 +30,7 @@ _ESCAPE: Final = r"\\(?:[\\'\"abfnrtv0]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-f
 _STRING: Final = re.compile(rf"""b?(?:'(?:[^'\\\n\0]|{_ESCAPE})*'|"(?:[^"\\\n\0]|{_ESCAPE})*")""")
 _INTEGER: Final = re.compile(r"-?\d+", re.ASCII)
 _REACH: Final = re.compile(r"[-+]\d+", re.ASCII)
+_SYMBOLIC: Final = re.compile(r"<([^<>]*)>")
 _CONSTANTS: Final[Mapping[str, object]] = {"True": True, "False": False, "None": None}
 
 ReadAtom = Callable[[], Atom]
@@ -178,6 +181,8 @@ def read_value(scan: Lexer, owner: type, nested: ReadNested) -> object:
         return _tuple(scan, owner, nested)
     if scan.looking(TYPE):
         return scan.type()
+    if scan.looking(_SYMBOLIC):
+        return _integer(scan)
     return _word(scan, owner, nested)
 
 
@@ -349,7 +354,7 @@ def _static_span(scan: Lexer, first: int, size: int | None) -> Span:
 
 def _steps(first: int, stop: int, step: int) -> int:
     """Return ``len(range(first, stop, step))``, also where Python's length overflows."""
-    return max(0, -((first - stop) // step))
+    return max_dim(0, -((first - stop) // step))
 
 
 def _step(scan: Lexer) -> int:
@@ -363,5 +368,9 @@ def _step(scan: Lexer) -> int:
 
 
 def _integer(scan: Lexer) -> int | None:
+    size = scan.looking(_SYMBOLIC)
+    if size is not None:
+        scan.advance(size)
+        return read_dim(size.group(1), scan.scope)
     found = scan.looking(_INTEGER)
     return None if found is None else scan.position(found)

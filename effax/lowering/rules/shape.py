@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from effax.ir import prims as p
+from effax.ir.dtypes import INT32
 from effax.ir.types import array_type
 from effax.lowering import ops
 from effax.lowering.mlir_text import dense
@@ -73,6 +74,10 @@ def constant(w: Writer, prim: p.Constant, ins: Sequence[Val]) -> Sequence[Val]:
     return (ops.convert(w, w.op1(dense(value.astype("uint8"), bits), bits), type_.dtype),)
 
 
+def dim_value(w: Writer, prim: p.DimValue, ins: Sequence[Val]) -> Sequence[Val]:
+    return (w.constant(prim.dim, array_type((), INT32)),)
+
+
 RULES: Final[LoweringRules] = (
     NO_RULES.extend(p.Reshape, reshape)
     .extend(p.BroadcastInDim, broadcast_in_dim)
@@ -85,4 +90,5 @@ RULES: Final[LoweringRules] = (
     .extend(p.Slice, slice_)
     .extend(p.Iota, iota)
     .extend(p.Constant, constant)
+    .extend(p.DimValue, dim_value)
 )

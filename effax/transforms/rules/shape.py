@@ -280,4 +280,5 @@ RULES: Final[RuleSet] = (
     )
     .extend(p.Iota, _NULLARY)
     .extend(p.Constant, _NULLARY)
+    .extend(p.DimValue, _NULLARY)
 )

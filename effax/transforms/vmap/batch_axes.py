@@ -8,6 +8,7 @@ import numpy as np
 
 from effax.ir.axes import Axis
 from effax.ir.errors import TransformError
+from effax.ir.symbolic import is_symbolic_dim
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type
 
@@ -44,7 +45,7 @@ def normalized_axes(
         targets: tuple[int | None, ...] = (out_axes,) * n_outs
     else:
         targets = tuple(out_axes)
-    if not _is_integer(size) or size < 0:
+    if not (_is_integer(size) or is_symbolic_dim(size)) or size < 0:
         raise TransformError(
             "vmap: the batch size is invalid",
             expected="an integer, at least 0",

@@ -40,6 +40,7 @@ from effax.ir.edit.rewriter import Rewriter
 from effax.ir.errors import EffaxError
 from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive
+from effax.ir.symbolic import is_symbolic_dim
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, Type, array_type
 from effax.transforms.framework.dead_code import used_variables
@@ -190,8 +191,9 @@ def vmap(
         axis_name: the name of the axis in collectives.
     """
     sources, targets = normalized_axes(jaxpr, size, in_axes, out_axes)
-    name = checked_name(jaxpr, int(size), axis_name)
-    return _vmap_axes(jaxpr, int(size), sources, targets, rules_or_default(rules), name)
+    plain = size if is_symbolic_dim(size) else int(size)
+    name = checked_name(jaxpr, plain, axis_name)
+    return _vmap_axes(jaxpr, plain, sources, targets, rules_or_default(rules), name)
 
 
 class _Batcher(Rewriter):

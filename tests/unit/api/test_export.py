@@ -116,8 +116,6 @@ def test_a_call_with_other_arguments_is_refused_and_changes_nothing(exported: Ex
     ):
         with pytest.raises(IllTyped, match=message):
             exported.call(*args, **kwargs)
-    with pytest.raises(IllTyped, match="cannot be traced"):
-        jax.jit(lambda x: exported.call(params, x, scale=2.0))(x)
     np.testing.assert_array_equal(params["w"][...], np.ones(3))
 
 

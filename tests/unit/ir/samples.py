@@ -141,6 +141,7 @@ SHAPES = [
     Sample(p.Slice((0, 1), (2, 3)), (arr("2,3"),)),
     Sample(p.Slice((0,), (5,), (2,)), (arr("5"),)),
     Sample(p.Iota(INT32, (3, 2), 1), ()),
+    Sample(p.DimValue(3), ()),
     Sample(p.Constant(p.ConstantArray(np.arange(3, dtype=np.int32))), ()),
     Sample(p.Constant(p.ConstantArray(np.array([True, False])), False), ()),
     Sample(p.DynamicSlice((2, 2)), (arr("2,3"), INDEX, INDEX)),
