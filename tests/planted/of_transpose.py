@@ -246,6 +246,12 @@ BUGS: tuple[Bug, ...] = (
     bug("addupdate consumes the cotangent", "refs.addupdate", refs.AddUpdate, addition_consumes),
     bug("get overwrites the cotangent", "refs.get", refs.Get, read_overwrites),
     bug("positions that come twice overwrite", "index.gather", ix.Gather, duplicates_overwrite),
+    bug(
+        "the first write to a position has the cotangent of the last",
+        "index.scatter",
+        ix.Scatter,
+        edited(right(ix.Scatter), using(p.Gt, lambda _: p.Lt())),
+    ),
     bug("clipped positions are dropped", "index.gather", ix.Gather, drops_clipped),
     bug("a window is off by one", "index.dynamic_slice", p.DynamicSlice, window_shifted),
     bug(

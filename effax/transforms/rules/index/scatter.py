@@ -70,7 +70,7 @@ def winners(
     count = prod(place.pick_shape)
     sizes = [n for n, _ in picks]
     dims = tuple(range(place.position, place.position + len(place.pick_shape)))
-    if 0 < count * count <= prod(sizes):
+    if 0 < count * count <= 4 * prod(sizes):
         found = _last_of_equals(b, pick_numbers(b, indexer, shape, operands, place.pick_shape))
         return b(BroadcastInDim(part, dims), b(Reshape(place.pick_shape), found))
     numbers = b(Reshape(place.pick_shape), b(Iota(INT32, (count,), 0)))
