@@ -152,7 +152,7 @@ def take(
         Array in which the axes of ``indices`` replace ``axis``.
 
     Raises:
-        BadArgument: the axis is empty, or an unknown mode.
+        BadArgument: the axis is empty and the mode not given as "fill", or an unknown mode.
 
     >>> jnp.take(jnp.array([5, 6, 7]), jnp.array([2, 0]))
     Array([7, 5], dtype=int32)
@@ -162,8 +162,13 @@ def take(
     place = plain_axis(axis, x.ndim, "take")
     at = integer_positions(indices, "the indices of take")
     size = x.shape[place]
-    if size == 0 and at.size:
-        raise BadArgument("take along an empty axis", "at least one element", str(x.type))
+    if size == 0 and at.size and mode not in ("fill", "drop"):
+        raise BadArgument(
+            "take along an empty axis",
+            "at least one element",
+            str(x.type),
+            'read a fill value there: `mode="fill"`',
+        )
     at = remainder(at, size) if mode == "wrap" else at
     at = clip(at, 0, size - 1) if mode == "clip" else wrapped(at, size)
     dims = tuple(Pick(None) if i == place else Span(0, n) for i, n in enumerate(x.shape))
