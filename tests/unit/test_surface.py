@@ -62,6 +62,7 @@ WITHOUT_A_TYPE: Final = {
     "effax.custom_derivatives.zero_from_primal": STRUCTURE,
     "effax.experimental.io_callback": HOST,
     "effax.export.Exported": HOST,
+    "effax.export.symbolic_args_specs": STRUCTURE,
     "effax.testing.strategies.subjects": DRAWN,
 }
 """Public names whose type has PyTree, and the reason."""
