@@ -69,6 +69,7 @@ from effax.testing.laws.simplify import (
     pass_keeps_its_guarantees,
     simplifies,
 )
+from effax.testing.laws.special_points import derivatives_are_right_at_special_points
 from effax.testing.laws.transpose import (
     transpose_accumulates_into_references,
     transpose_is_adjoint,
@@ -101,6 +102,7 @@ __all__ = [  # noqa: RUF022  # the order of ``LAWS``: the simplest first
     "jvp_keeps_values",
     "jvp_is_the_derivative",
     "jvp_is_linear",
+    "derivatives_are_right_at_special_points",
     "vmap_is_stacking",
     "partial_eval_recomposes",
     "partial_eval_of_all_or_nothing",
