@@ -15,6 +15,7 @@ from effax.ir.prims import shape as sh
 from effax.ir.syntax import Atom, Eqn
 from effax.transforms.framework.rules import BatchBuilder, BatchOut
 from effax.transforms.rules.common.arrays import to_front
+from effax.transforms.rules.common.safe_operands import Safe
 from effax.transforms.rules.default import DEFAULT_RULES
 from tests.planted.planting import Bug, edited, using, wrong_rule
 
@@ -150,6 +151,22 @@ def uncut(eqn: Eqn) -> Eqn:
     return eqn._replace(prim=prim.with_subjaxprs(inner)) if inner else eqn
 
 
+def with_method(
+    rule: Callable[..., BatchOut], name: str, method: Callable[[Safe, Atom], Atom]
+) -> Callable[..., BatchOut]:
+    """The rule, with another replacement of values of inactive elements."""
+
+    def tampered(b: BatchBuilder, *args: object) -> BatchOut:
+        before = getattr(Safe, name)
+        setattr(Safe, name, method)
+        try:
+            return rule(b, *args)
+        finally:
+            setattr(Safe, name, before)
+
+    return tampered
+
+
 def passed_is_batched(
     b: BatchBuilder, prim: While, ins: Ins, batched: Flags, size: int
 ) -> BatchOut:
@@ -196,6 +213,20 @@ BUGS: tuple[Bug, ...] = (
         "arith.mul",
         While,
         batch=edited(right(While), uncut),
+    ),
+    wrong_rule(
+        "elements that take another branch keep their values",
+        "branches in reverse",
+        "arith.mul",
+        Cond,
+        batch=with_method(right(Cond), "of_active", Safe.without_cotangent),
+    ),
+    wrong_rule(
+        "operands of branches that no element takes have cotangents",
+        "branches in reverse",
+        "arith.mul",
+        Cond,
+        batch=with_method(right(Cond), "if_any", lambda safe, x: x),
     ),
     wrong_rule(
         "what a loop passes through is batched",

@@ -51,11 +51,21 @@ def _recip(b: Builder, s: Atom) -> Atom:
     return b(Div(), lit(1.0, NUMBER), s)
 
 
+def _log_of_sum(b: Builder, s: Atom) -> Atom:
+    """Return ``log(s + (s - 1) + ...)``, of the positive numbers."""
+    test, body = Builder([NUMBER, NUMBER]), Builder([NUMBER, NUMBER])
+    (t, _), (x, total) = test.binders, body.binders
+    cond = test.finish([test(Gt(), t, lit(0.0, NUMBER))])
+    loop = While(cond, body.finish([body(Sub(), x, lit(1.0, NUMBER)), body(Add(), total, x)]), 0)
+    return b(Log(), b.emit(loop, [s, lit(0.0, NUMBER)])[1])
+
+
 SINGULAR: Final[tuple[Callable[[Builder, Atom], Atom], ...]] = (
     lambda b, s: b(Sqrt(), s),
     lambda b, s: b(Log(), s),
     lambda b, s: b(Rsqrt(), s),
     _recip,
+    _log_of_sum,
 )
 """Functions that are smooth for positive numbers, and have no derivative at 0 or below."""
 
