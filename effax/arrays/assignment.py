@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import cast
+
+import numpy as np
+
 from effax.arrays.array import Array
 from effax.arrays.config import allowed
 from effax.arrays.conversion import as_value, is_python_scalar, python_kind
@@ -10,6 +14,7 @@ from effax.arrays.operators import ops
 from effax.arrays.promotion import known_value, yields
 from effax.ir.dtypes import FAMILY_RANKS, DType, family, int_bounds
 from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.indexing import whole
 from effax.ir.types import Shape, array_type
 
 
@@ -41,6 +46,13 @@ def cast_for_update(at: Selection, dtype: DType, value: object, what: str) -> Ar
     if array.shape != at.shape:
         array = _broadcast(array, at.shape, what)
     return at.inward(array)
+
+
+def fill_of(value: object, dtype: DType, what: str) -> Array:
+    """Return a value in the dtype of what it fills. Raises IllTyped, BadArgument, as an update."""
+    return cast_for_update(
+        Selection.of(whole(np.shape(cast("Array", value))), ()), dtype, value, what
+    )
 
 
 def _loses_kind(found: str, dtype: DType, what: str) -> IllTyped:

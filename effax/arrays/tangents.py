@@ -9,9 +9,9 @@ import numpy as np
 from effax import tree
 from effax.arrays.array import Array
 from effax.arrays.conversion import as_value, from_numpy
-from effax.arrays.promotion import converted
+from effax.arrays.promotion import converted, yields
 from effax.arrays.tracing import shown_tree
-from effax.ir.dtypes import FLOAT0, DType, is_inexact_dtype, promote
+from effax.ir.dtypes import FLOAT0, is_inexact_dtype
 from effax.ir.errors import IllTyped
 from effax.ir.types import ArrayType, Type, tangent_type
 from effax.tree import PyTreeDef
@@ -80,12 +80,7 @@ def _checked_leaf(leaf: object, type_: Type, what: str) -> Array:
                 remedy=f"pass `numpy.zeros({ct_spec.shape}, effax.float0)`",
             )
         return x
-    weak = x.weak_type and x.shape == ct_spec.shape and promotes_to(x.dtype, ct_spec.dtype)
-    if x.shape != ct_spec.shape or (x.dtype != ct_spec.dtype and not weak):
+    fits = x.dtype == ct_spec.dtype or yields(x.type, ct_spec.dtype, x, rounds=True)
+    if x.shape != ct_spec.shape or not fits:
         raise IllTyped(f"{what} has the wrong type", expected=str(ct_spec), found=str(x.type))
     return converted(x, ct_spec.dtype, False)
-
-
-def promotes_to(weak: DType, dtype: DType) -> bool:
-    """Return whether a weak value promotes to a dtype."""
-    return promote([(weak, True), (dtype, False)], wide=True)[0] == dtype

@@ -13,7 +13,7 @@ from effax.arrays.array import Array
 from effax.arrays.binding import bind, bind1
 from effax.arrays.conversion import as_value
 from effax.arrays.operators import ops
-from effax.arrays.promotion import literal, yields
+from effax.arrays.promotion import literal
 from effax.arrays.ref import Ref
 from effax.arrays.tracing import FlatFunction, TraceOptions, shared_consts, shown_tree, trace_flat
 from effax.ir.dtypes import FAMILY_RANKS, family
@@ -24,7 +24,7 @@ from effax.ir.syntax import Atom, Lit
 from effax.ir.trace import alias_error, identity
 from effax.ir.types import ArrayType, Type
 from effax.lax.carries import call_tree
-from effax.lax.leaves import leaves_of, with_results
+from effax.lax.leaves import leaves_of, promotes, with_results
 from effax.tree import PyTree
 
 __all__ = ["cond", "switch"]
@@ -252,7 +252,7 @@ def _common_type(atoms: Sequence[Atom], names: Sequence[str], result: str) -> Ty
     first = strong[0] if strong else max(range(len(types)), key=lambda i: _height(types[i]))
     wanted = types[first]
     for name, atom in zip(names, atoms, strict=True):
-        if not (fits(atom.type, wanted) or _promotes(atom, wanted)):
+        if not (fits(atom.type, wanted) or promotes(atom, wanted)):
             raise IllTyped(
                 f"{result} of {name} has a different type than that of {names[first]}",
                 expected=str(wanted),
@@ -265,10 +265,3 @@ def _common_type(atoms: Sequence[Atom], names: Sequence[str], result: str) -> Ty
 def _height(type_: Type) -> tuple[int, int]:
     """Return the position of a dtype in the order of promotion."""
     return FAMILY_RANKS[family(type_.dtype)], type_.dtype.itemsize
-
-
-def _promotes(atom: Atom, wanted: Type) -> bool:
-    have = atom.type
-    if not (isinstance(have, ArrayType) and isinstance(wanted, ArrayType)):
-        return False
-    return have.shape == wanted.shape and yields(have, wanted.dtype, atom)

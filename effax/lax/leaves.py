@@ -9,11 +9,12 @@ from effax import tree
 from effax.arrays.array import Array
 from effax.arrays.binding import Operand
 from effax.arrays.conversion import as_value
+from effax.arrays.promotion import yields
 from effax.arrays.ref import Ref
 from effax.arrays.view_arguments import open_views
 from effax.ir.build import Builder
 from effax.ir.prims import ConvertElementType
-from effax.ir.syntax import Jaxpr
+from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import ArrayType, Type
 from effax.tree import PyTreeDef
 
@@ -52,3 +53,11 @@ def with_results(jaxpr: Jaxpr, types: Sequence[Type]) -> Jaxpr:
         if out.type is not want and isinstance(want, ArrayType):
             outs[i] = b(ConvertElementType(want.dtype, want.weak), out)
     return b.finish(outs, jaxpr.n_consts, jaxpr.names)
+
+
+def promotes(atom: Atom, wanted: Type) -> bool:
+    """Return whether a weak result promotes to a type without loss."""
+    have = atom.type
+    if not (isinstance(have, ArrayType) and isinstance(wanted, ArrayType)):
+        return False
+    return have.shape == wanted.shape and yields(have, wanted.dtype, atom)

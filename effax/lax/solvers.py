@@ -17,14 +17,13 @@ from effax.arrays.tracing import (
     shown_tree,
     trace_flat,
 )
-from effax.ir.build import Builder
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.prims import ConvertElementType, LinearSolve, Root
+from effax.ir.prims import LinearSolve, Root
 from effax.ir.prims.common.subjaxpr_checks import fits
 from effax.ir.syntax import Jaxpr
-from effax.ir.types import ArrayType, Type, is_inexact, tangent_type
+from effax.ir.types import Type, is_inexact, tangent_type
 from effax.lax.carries import call_tree, no_refs
-from effax.lax.leaves import Leaves, leaves_of
+from effax.lax.leaves import Leaves, leaves_of, promotes, with_results
 from effax.transforms.framework.runner import unwrap
 from effax.transforms.linearize import linearize
 from effax.transforms.rules.common.cotangents import instantiated
@@ -227,22 +226,15 @@ class _Unknown(NamedTuple):
 
     def _fitted(self, jaxpr: Jaxpr, names: Sequence[str]) -> Jaxpr:
         """Return the program with its first results converted to these types. Raises IllTyped."""
-        k = len(self.types)
-        for have, ct_spec, name in zip(jaxpr.out_types, self.types, names, strict=False):
-            if not fits(have, ct_spec):
+        for out, ct_spec, name in zip(jaxpr.outs, self.types, names, strict=False):
+            have = out.type
+            if not (fits(have, ct_spec) or promotes(out, ct_spec)):
                 raise IllTyped(
                     f"{self.what}: {name} has a different type than {self.names[0]}",
                     expected=str(ct_spec),
                     found=str(have),
                 )
-        if all(a is t for a, t in zip(jaxpr.out_types[:k], self.types, strict=True)):
-            return jaxpr
-        b = Builder(jaxpr.in_types)
-        outs = b.inline_jaxpr(jaxpr, b.binders)
-        for i, (a, t) in enumerate(zip(outs, self.types, strict=False)):
-            if a.type is not t and isinstance(t, ArrayType):
-                outs[i] = b(ConvertElementType(t.dtype, t.weak), a)
-        return b.finish(outs, jaxpr.n_consts, jaxpr.names)
+        return with_results(jaxpr, self.types)
 
     def leaves_like(self, value: object, name: str) -> list[Operand]:
         """Return the leaves of a tree of this structure. Raises IllTyped."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike
-from effax.arrays.assignment import cast_for_update
+from effax.arrays.assignment import fill_of
 from effax.arrays.axes import no_out, plain_axis
 from effax.arrays.binding import bind1
 from effax.arrays.conversion import as_value
@@ -96,10 +94,7 @@ def read(x: Array, at: Selection, mode: str, fill_value: ArrayLike | None = None
     if inside is None:
         return part
     fill = fill_for(x.dtype) if fill_value is None else fill_value
-    return uf.where(inside, part, cast_for_update(_SCALAR, x.dtype, fill, "the array"))
-
-
-_SCALAR: Final = Selection.of(Indexer(()), ())
+    return uf.where(inside, part, fill_of(fill, x.dtype, "the array"))
 
 
 def _inside(shape: Shape, at: Selection) -> Array | None:

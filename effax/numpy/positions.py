@@ -9,6 +9,7 @@ import numpy as np
 
 from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike
+from effax.arrays.assignment import fill_of
 from effax.arrays.axes import nonnegative, plain_shape
 from effax.arrays.conversion import as_value, from_numpy
 from effax.arrays.creation import full, zeros
@@ -201,7 +202,7 @@ def extract(
     Array([5], dtype=int32)
     """
     x = ravel(arr)
-    fill = uf.astype(as_value(fill_value, "the fill value of extract"), x.dtype)
+    fill = fill_of(fill_value, x.dtype, "the result of extract")
     # A position out of bounds reads the fill value.
     at = flatnonzero(condition, size=size, fill_value=x.size)
     return take(x, at, fill_value=fill) if x.size else full(at.size, fill)

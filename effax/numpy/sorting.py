@@ -10,6 +10,7 @@ import numpy as np
 
 from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike
+from effax.arrays.assignment import fill_of
 from effax.arrays.axes import nonnegative, plain_axis
 from effax.arrays.binding import bind
 from effax.arrays.config import allowed
@@ -351,7 +352,7 @@ def _distinct(rows: Array, at: Array, beyond: Array, fill_value: ArrayLike | Non
     found = take(rows, at, 0) if n else zeros((at.size, *rest), rows.dtype)
     if fill_value is None:
         return found
-    fill = uf.astype(as_value(fill_value, "the fill value of unique"), rows.dtype)
+    fill = fill_of(fill_value, rows.dtype, "the result of unique")
     return uf.where(reshape(beyond, (at.size, *(1,) * len(rest))), fill, found)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import effax.numpy as jnp
 from effax.arrays.array import Array
 from effax.arrays.conversion import as_value
-from effax.arrays.tangents import promotes_to
+from effax.arrays.promotion import yields
 from effax.ir.errors import IllTyped
 from effax.ir.types import Type
 from effax.tree import PyTreeDef
@@ -89,8 +89,8 @@ def is_same(a: object, b: object) -> bool:
 def cast_result(value: object, type_: Type, what: str) -> Array:
     """Cast a result of a rule to the type of the function's. Raises IllTyped."""
     x = as_value(value, what)
-    yields = x.weak_type and promotes_to(x.dtype, type_.dtype)
-    if x.shape != type_.shape or (x.dtype != type_.dtype and not yields):
+    fits = x.dtype == type_.dtype or yields(x.type, type_.dtype, x, rounds=True)
+    if x.shape != type_.shape or not fits:
         raise IllTyped(f"{what} has the wrong type", expected=str(type_), found=str(x.type))
     return jnp.astype(x, type_.dtype)
 

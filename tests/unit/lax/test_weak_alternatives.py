@@ -24,6 +24,14 @@ def compiled(f: Thunk) -> Thunk:
 
 RUNS = pytest.mark.parametrize("how", [lambda f: f, compiled], ids=["eager", "jit"])
 
+
+def ruled(tangent: Callable[[Any], Any]) -> Any:
+    """Return the identity, with a rule for its tangent."""
+    f = effax.custom_jvp(lambda x: x)
+    f.defjvp(lambda primals, tangents: (primals[0], tangent(tangents[0])))
+    return f
+
+
 LOSES: dict[str, Thunk] = {
     "float_and_int": lambda: lax.cond(True, lambda: 1.7, lambda: jnp.int32(3)),
     "gradient": lambda: effax.grad(
@@ -63,6 +71,16 @@ LOSES: dict[str, Thunk] = {
     "set_apply": lambda: jnp.arange(4).at[0].apply(lambda x: x + 0.5),
     "get_fill": lambda: jnp.arange(4).at[jnp.array([9])].get(mode="fill", fill_value=1.7),
     "take_fill": lambda: jnp.take(jnp.arange(3), jnp.array([9]), fill_value=1.7),
+    "unique_fill": lambda: jnp.unique(jnp.arange(3), size=4, fill_value=1.7),
+    "extract_fill": lambda: jnp.extract(
+        jnp.array([True, False]), jnp.array([1, 2]), size=2, fill_value=1.7
+    ),
+    "tangent_overflows": lambda: effax.jvp(
+        ruled(lambda x: 70000.0), (jnp.float16(1),), (jnp.float16(1),)
+    ),
+    "solution_of_root": lambda: lax.custom_root(
+        lambda x: x - 2, jnp.int32(1), lambda f, x: jnp.asarray(2.5), lambda g, y: y
+    ),
     "update_slice": lambda: lax.dynamic_update_slice(
         jnp.zeros(3, jnp.int32), jnp.array([1.7]), (0,)
     ),
@@ -99,6 +117,11 @@ KEEPS: dict[str, tuple[Thunk, Any, str]] = {
     "result_of_body": (
         lambda: lax.fori_loop(0, 2, lambda i, c: jnp.asarray(3), jnp.float32(1)),
         3,
+        "float32",
+    ),
+    "root": (
+        lambda: lax.custom_root(lambda x: x - 2.0, 1.0, lambda f, x: 2, lambda g, y: y / g(1.0)),
+        2,
         "float32",
     ),
     "reduce": (lambda: lax.reduce(jnp.arange(4.0), 1, lax.add, (0,)), 7, "float32"),
