@@ -39,18 +39,17 @@ CONSTANT: Final[tuple[type[Primitive], ...]] = (
 """Primitives whose derivative is zero wherever it exists."""
 
 
-def extremum_weights(b: RuleBuilder, x: Atom, y: Atom, z: Atom) -> tuple[Atom, Atom]:
-    """Return the derivatives of the max or min ``z`` of ``x`` and ``y``.
+def extremum_weights(b: RuleBuilder, prim: Primitive, x: Atom, y: Atom) -> tuple[Atom, Atom]:
+    """Return the derivatives of ``prim``, a ``Max`` or ``Min``, of ``x`` and ``y``.
 
-    They are 1 and 0 where the operands differ, 1/2 and 1/2 where they are equal, and 0 where z
-    is nan.
+    They are 1 and 0 where the operands differ, 1/2 and 1/2 where they are equal, and 0 where one
+    is nan. Only operands are compared: XLA may compute them once for the result and again for a
+    comparison, rounded otherwise, and neither would equal the result.
     """
-    in_x, in_y = b(p.Eq(), x, z), b(p.Eq(), y, z)
-    one, half, zero = const(1, z), const(0.5, z), const(0, z)
-    return (
-        where(b, in_x, where(b, in_y, half, one), zero),
-        where(b, in_y, where(b, in_x, half, one), zero),
-    )
+    before = p.Gt() if isinstance(prim, p.Max) else p.Lt()
+    shared = where(b, b(p.Eq(), x, y), const(0.5, x), const(0, x))
+    one = const(1, x)
+    return where(b, b(before, x, y), one, shared), where(b, b(before, y, x), one, shared)
 
 
 def _extremum_jvp(
@@ -58,7 +57,7 @@ def _extremum_jvp(
 ) -> JvpOut:
     # d max(x, y) = [x > y]·dx + [y > x]·dy, halved where x = y
     z = b(prim, *primals)
-    weights = extremum_weights(b, primals[0], primals[1], z)
+    weights = extremum_weights(b, prim, *primals)
     parts = [mul(b, d, w) for d, w in zip(tangents, weights, strict=True) if d is not None]
     return JvpOut([z], [total(b, parts, z)])
 

@@ -154,7 +154,7 @@ def _times(b: RuleBuilder, left: Dual, right: Dual) -> Dual:
 def _extreme(prim: Primitive, b: RuleBuilder, left: Dual, right: Dual) -> Dual:
     (x, dx), (y, dy) = left, right
     z = b(prim, x, y)
-    in_x, in_y = extremum_weights(b, x, y, z)
+    in_x, in_y = extremum_weights(b, prim, x, y)
     return z, add(b, mul(b, dx, in_x), mul(b, dy, in_y))
 
 
@@ -173,7 +173,7 @@ def _log_sum(b: RuleBuilder, left: Dual, right: Dual) -> Dual:
     fine = b(Log1p(), add(b, b(Expm1(), sub(b, high, top)), b(Exp(), sub(b, low, top))))
     total = add(b, top, fine)
     extreme = b(Max(), x, y)
-    shares = extremum_weights(b, x, y, extreme)
+    shares = extremum_weights(b, Max(), x, y)
     in_x, in_y = (
         where(b, finite, b(Exp(), sub(b, a, total)), share)
         for a, share in zip((safe_x, safe_y), shares, strict=True)
