@@ -1,0 +1,1 @@
+"""Random Python functions, as source code, against finite differences."""
