@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from typing import NamedTuple
 from weakref import ref
 
@@ -125,12 +126,22 @@ def _key(value: object, on_collected: Callable[[object], None]) -> object:
 
     ``0.0 == -0.0`` and ``(1,) == (True,)``, of which programs differ.
     """
+    exact = _exact(value)
+    return _weak(value, on_collected) if exact is value else exact
+
+
+def _exact(value: object) -> object:
+    """Return a number as its bits, tuples and dataclasses with exact elements, else the value."""
     kind = type(value)
     if kind is float or kind is complex:
         return np.asarray(value).tobytes()
     if isinstance(value, tuple) and kind.__eq__ is tuple.__eq__:
-        return tuple([(type(v), _key(v, on_collected)) for v in value])
-    return _weak(value, on_collected)
+        return tuple([(type(v), _exact(v)) for v in value])
+    if is_dataclass(value) and not isinstance(value, type):
+        compared = [getattr(value, f.name) for f in fields(value) if f.compare]
+        numbers = [x for x in compared if isinstance(x, bool | int | float | complex | tuple)]
+        return (value, tuple([(type(x), _exact(x)) for x in numbers])) if numbers else value
+    return value
 
 
 def _weak(value: object, on_collected: Callable[[object], None]) -> object:

@@ -61,8 +61,8 @@ FAULTS: Final = {
     ),
     "static arguments compared by ==": Fault(
         static,
-        "_key",
-        static._weak,
+        "_exact",
+        unchanged,
         lambda: constants.test_a_value_does_not_depend_on_earlier_ones("static tuple"),
     ),
     "sines by exponentials": Fault(

@@ -7,6 +7,7 @@ Python numbers that are equal, or print alike, differ in bits or in kind: 0.0 an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from itertools import permutations
 from typing import Any, NamedTuple
@@ -39,6 +40,13 @@ class Pair(NamedTuple):
     y: Any
 
 
+@dataclass(frozen=True)
+class Setting:
+    name: str
+    value: Any
+    nested: Any = None
+
+
 def bits(result: Any) -> list[tuple[str, bool, bytes]]:
     """Return dtypes, weakness and bits."""
     leaves = jax.tree.leaves(result)
@@ -66,6 +74,11 @@ def uses() -> Iterator[tuple[str, Callable[[Any], Any]]]:
     yield "static", static(lambda c: c)
     yield "static tuple", static(lambda c: (c, (c,)))
     yield "static record", static(lambda c: Pair(c, 1))
+
+    by_setting = jax.jit(
+        lambda s: (jnp.asarray(s.value), jnp.asarray(s.nested[0])), static_argnums=0
+    )
+    yield "static dataclass", lambda c: by_setting(Setting("a", c, (c,)))
 
 
 USES = dict(uses())
