@@ -151,10 +151,6 @@ def iota(g: ProgramBuilder) -> None:
     g.one(p.Iota(dtype, shape, g.choose.below(len(shape))))
 
 
-def dim_value(g: ProgramBuilder) -> None:
-    g.one(p.DimValue(g.choose.below(5)))
-
-
 def part_like(g: ProgramBuilder, x: Var, shape: Shape) -> Atom:
     """Return a value of the dtype and linearity of ``x`` in another shape."""
     assert isinstance(x.type, ArrayType)
@@ -177,6 +173,5 @@ STEPS: Final = Steps(
         (1, pad),
         (1, reverse),
         (1, iota),
-        (1, dim_value),
     )
 )
