@@ -56,10 +56,12 @@ class HasType(Protocol):
     @property
     def shape(self) -> Shape:
         """The sizes of the axes."""
+        ...
 
     @property
     def dtype(self) -> DType:
         """The dtype of the elements."""
+        ...
 
 
 def empty_ref(shape: ShapeLike | HasType, dtype: DTypeLike | None = None) -> Ref:

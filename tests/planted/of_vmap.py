@@ -6,17 +6,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from effax.ir import prims as p
+from effax.ir.build import Builder
 from effax.ir.indexing import row
 from effax.ir.primitive import Primitive
 from effax.ir.prims import Cond, Scan, While, refs
 from effax.ir.prims import index as ix
 from effax.ir.prims import reduce as red
 from effax.ir.prims import shape as sh
-from effax.ir.syntax import Atom, Eqn
-from effax.transforms.framework.rules import BatchBuilder, BatchOut
-from effax.transforms.rules.common.arrays import to_front
+from effax.ir.syntax import Atom, Eqn, Jaxpr
+from effax.testing.laws.pass_set import Passes
+from effax.transforms.framework.rules import BatchBuilder, BatchOut, RuleSet
+from effax.transforms.framework.runner import unwrap
+from effax.transforms.rules.common.arrays import to_front, zeros
 from effax.transforms.rules.common.safe_operands import Safe
 from effax.transforms.rules.default import DEFAULT_RULES
+from effax.transforms.vmap.common import batched_type
+from effax.transforms.vmap.engine import Vmapped, vmap
 from tests.planted.planting import Bug, edited, using, wrong_rule
 
 Ins = Sequence[Atom]
@@ -176,7 +181,25 @@ def passed_is_batched(
     return BatchOut(each, [True] * len(each))
 
 
+def one_result_of_none(
+    jaxpr: Jaxpr, size: int, axes: Sequence[int | None], rules: RuleSet
+) -> Vmapped:
+    """The results for no batch elements have one."""
+    made = unwrap(vmap(jaxpr, size, axes, rules=rules))
+    if size:
+        return made
+    b = Builder([v.type for v in made.jaxpr.binders])
+    outs = [zeros(b, batched_type(t, 1)) for t in jaxpr.out_types]
+    return made._replace(jaxpr=b.finish(outs))
+
+
 BUGS: tuple[Bug, ...] = (
+    Bug(
+        "no batch elements have a result",
+        "vmap",
+        ("arith.mul",),
+        Passes(vmap_with=one_result_of_none),
+    ),
     bug("a running sum runs along the batch", "reduce.cumulative", red.CumSum, along_the_batch),
     bug("reduced axes are counted backward", "reduce.extremum", red.ReduceMax, axes_not_moved),
     bug("elements are reversed too", "shape.reverse", sh.Rev, reversed_too),
