@@ -16,7 +16,6 @@ from typing import (
 
 import effax.numpy as jnp
 from effax import tree
-from effax.api.custom.values import retried_on_values
 from effax.api.derivatives import (
     Residuals,
     TracedCall,
@@ -34,6 +33,7 @@ from effax.arrays.binding import Operand, annotate_errors, run
 from effax.arrays.collector import paused_collector
 from effax.arrays.promotion import converted
 from effax.arrays.ref import Ref
+from effax.arrays.rules.values import retried_on_values
 from effax.arrays.tangents import checked_cotangents, tangent_for, zero_of
 from effax.arrays.tracing import like, shown_tree
 from effax.ir.dtypes import DType

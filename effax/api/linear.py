@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
@@ -16,6 +17,8 @@ from effax.arrays.binding import Operand, bind, run
 from effax.arrays.collector import paused_collector
 from effax.arrays.conversion import as_value
 from effax.arrays.device_array import DeviceArray
+from effax.arrays.rules.call_rules import CallRules, call_rules
+from effax.arrays.rules.call_site import CallSite, RuledFunction
 from effax.arrays.tangents import checked_cotangents, tangent_for
 from effax.arrays.tracing import (
     FlatFunction,
@@ -23,11 +26,11 @@ from effax.arrays.tracing import (
     check_same_tree,
     label_of,
     result_names,
-    shared_consts,
     trace_flat,
 )
 from effax.ir.errors import IllTyped
-from effax.ir.prims import CustomLinear
+from effax.ir.primitive import Owner
+from effax.ir.prims import BackwardRule, CustomLinear, SparseBackward
 from effax.ir.syntax import Jaxpr
 from effax.ir.trace import current_trace
 from effax.ir.types import Type, is_inexact
@@ -142,37 +145,87 @@ def linear_call(
     """
     check_callable(fun, "linear_call")
     check_callable(fun_transpose, "linear_call: fun_transpose")
-    if current_trace() is None:
+    trace = current_trace()
+    if trace is None:
         return fun(residual_args, linear_args)
     label = label_of(fun)
     res = leaves_of(residual_args, "residual_args")
     lin = leaves_of(linear_args, "linear_args")
     _check_real(lin.types, lin.names, f"linear_call({label})")
 
-    def traced(f: Callable[..., object], of: object, types: Sequence[Type]) -> FlatFunction:
-        in_tree = tree.structure(((residual_args, of), {}))
-        label_of_part = f"linear_call({label_of(f)})"
-        names = [*res.names, *[f"linear input {i}" for i in range(len(types))]]
-        return trace_flat(f, in_tree, [*res.types, *types], names, label_of_part)
+    both = (residual_args, linear_args)
+    args_tree, types = tree.structure(both), (*res.types, *lin.types)
+    names = (*res.names, *[f"linear input {i}" for i in range(len(lin.types))])
+    site = CallSite(label, (), (), args_tree, types, names)
 
-    forward = traced(fun, linear_args, lin.types)
-    out_types = forward.jaxpr.out_types
-    _check_real(out_types, result_names("the result", forward.out_tree), f"linear_call({label})")
-    like_result = tree.unflatten(forward.out_tree, [0] * len(out_types))
-    back = traced(_like(fun_transpose, lin.types, lin.treedef), like_result, out_types)
-    consts, (push, pull) = shared_consts([forward, back])
-    fixed: list[Operand] = [*consts, *res.leaves]
-    prim = CustomLinear(pull, len(fixed), out_types, label, push, True)
-    made: Out = tree.unflatten(forward.out_tree, bind(prim, *fixed, *lin.leaves))
+    def traced() -> list[FlatFunction]:
+        in_tree = tree.structure((both, {}))
+        flat = trace_flat(fun, in_tree, types, names, f"linear_call({label})")
+        out_names = result_names("the result", flat.out_tree)
+        _check_real(flat.jaxpr.out_types, out_names, f"linear_call({label})")
+        return [flat]
+
+    linear = _Linear(fun, fun_transpose)
+    call = call_rules(linear, site, [*res.leaves, *lin.leaves], trace, traced)
+    fixed: list[Operand] = [*call.consts, *res.leaves]
+    transpose_rule = _Transpose(call, linear, len(res.types), res.treedef, lin.treedef, label)
+    prim = CustomLinear(transpose_rule, len(fixed), call.out_types, label, call.jaxpr, True)
+    made: Out = tree.unflatten(call.out_tree, bind(prim, *fixed, *lin.leaves))
     return made
 
 
+@dataclass(frozen=True, eq=False)
+class _Linear(RuledFunction):
+    """A linear function and its transpose."""
+
+    fun: Callable[..., object]
+    fun_transpose: Callable[..., object]
+    serial: int = field(default_factory=lambda: Owner().serial)
+    kept: list[CallRules] = field(default_factory=list)
+
+    def rule_functions(self) -> tuple[object, ...]:
+        return (self.fun_transpose,)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Transpose(BackwardRule):
+    """The transpose of a call of a linear function, for cotangents of all results."""
+
+    call: CallRules
+    linear: _Linear
+    n_residuals: int
+    residual_tree: PyTreeDef
+    linear_tree: PyTreeDef
+    label: str
+
+    def owner(self) -> Owner:
+        return self.call
+
+    def __call__(self, given: tuple[bool, ...], /) -> SparseBackward:
+        jaxpr = self.call.once("transpose", self._traced)
+        return SparseBackward(jaxpr, (True,) * self.linear_tree.num_leaves)
+
+    def _traced(self) -> Jaxpr:
+        call, n = self.call, self.n_residuals
+        own, out_types = call.site.types, call.out_types
+        checked = _like(self.linear.fun_transpose, own[n:], self.linear_tree)
+
+        def run_on_leaves(*leaves: object) -> list[Array]:
+            residuals = tree.unflatten(self.residual_tree, leaves[:n])
+            return checked(residuals, tree.unflatten(call.out_tree, leaves[n:]))
+
+        names = [*call.site.names[:n], *[f"linear input {i}" for i in range(len(out_types))]]
+        label = f"linear_call({label_of(self.linear.fun_transpose)})"
+        outers = [*call.outers[:n], *[None] * len(out_types)]
+        return call.traced(run_on_leaves, [*own[:n], *out_types], names, label, outers)
+
+
 def _like(
-    fun_transpose: Callable[[Res, Out], object], types: Sequence[Type], treedef: PyTreeDef
-) -> Callable[[Res, Out], list[Array]]:
+    fun_transpose: Callable[..., object], types: Sequence[Type], treedef: PyTreeDef
+) -> Callable[..., list[Array]]:
     """Return the transpose with its results checked and flattened."""
 
-    def checked(residuals: Res, cotangents: Out) -> list[Array]:
+    def checked(residuals: object, cotangents: object) -> list[Array]:
         what = f"the result of {label_of(fun_transpose)}"
         leaves, found = tree.flatten(fun_transpose(residuals, cotangents))
         check_same_tree(found, treedef, what)

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Generic, Literal, NamedTuple, TypeVar, TypeVarTuple, cast, overload
 
 from effax import tree
-from effax.api.custom.values import retried_on_values
 from effax.api.derivatives import Residuals, linearized, pulled_back, traced_call
 from effax.api.with_refs import DidntWant
 from effax.arrays.array import Array
 from effax.arrays.binding import Operand
 from effax.arrays.ref import EagerRef, Ref
+from effax.arrays.rules.values import retried_on_values
 from effax.arrays.tangents import checked_cotangents, tangent_for
 from effax.arrays.tracing import result_names, shown_tree
 from effax.ir.dtypes import family

@@ -83,8 +83,8 @@ def cached(maxsize: int | None) -> Callable[[Callable[P, R]], Cached[R]]:
 
 OTHER_STATE: Final[Mapping[str, str]] = {
     "effax.arrays.collector._pauses": "the number of pauses of the collector",
-    "effax.api.custom.call_rules._state": "the calls whose rules a thread is tracing",
-    "effax.api.custom.values._state": "whether calls keep the values of their arguments",
+    "effax.arrays.rules.call_rules._state": "the calls whose rules a thread is tracing",
+    "effax.arrays.rules.values._state": "whether calls keep the values of their arguments",
     "effax.api.export_trees._nodes": "the node types that users register for export",
     "effax.arrays.config.config": "the settings of the user",
     "effax.arrays.exclusive.sharing": "the lock of operations on references",

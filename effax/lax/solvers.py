@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from effax import tree
 from effax.arrays.argument_checks import check_callable
-from effax.arrays.binding import Operand, annotate_errors, bind, run
+from effax.arrays.binding import Operand, annotate_errors, bind, handle, run
+from effax.arrays.rules.call_rules import CallRules, call_rules
+from effax.arrays.rules.call_site import CallSite, RuledFunction
 from effax.arrays.tangents import checked_cotangents, tangent_for
 from effax.arrays.tracing import (
     FlatFunction,
     check_same_tree,
     result_names,
-    shared_consts,
     shown_tree,
     trace_flat,
 )
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.prims import LinearSolve, Root
+from effax.ir.primitive import Owner
+from effax.ir.prims import LinearSolve, Root, SolveRule
 from effax.ir.prims.common.subjaxpr_checks import fits
 from effax.ir.syntax import Jaxpr
+from effax.ir.trace import Trace, current_trace
 from effax.ir.types import Type, is_inexact, tangent_type
 from effax.lax.carries import call_tree, no_refs
 from effax.lax.leaves import Leaves, leaves_of, promotes, with_results
@@ -76,40 +80,77 @@ def custom_linear_solve(
     if transpose_solve is not None:
         check_callable(transpose_solve, "custom_linear_solve: transpose_solve")
     given = _Unknown.of(b, "b", "custom_linear_solve")
-    flat_matvec = given.traced(matvec, "matvec")
-    flat_solve = given.traced(lambda x: solve(matvec, x), "solve", has_aux)
-    flats = [flat_matvec, flat_solve]
+    solver = _Solver(matvec, transpose_solve)
+
+    def traced() -> list[FlatFunction]:
+        flat_matvec = given.traced(matvec, "matvec")
+        return [given.traced(lambda x: solve(matvec, x), "solve", has_aux), flat_matvec]
+
+    call = given.call(solver, traced)
+    solved, made = call.programs
+    n = len(call.consts)
     if symmetric:
-        flats += [flat_matvec, flat_solve]
-    elif transpose_solve is not None:
-        flat_vecmat = _transposed(flat_matvec)
-
-        def vecmat(x: X) -> X:
-            leaves = given.leaves_like(x, "the argument of vecmat")
-            outs = run(flat_vecmat.jaxpr, [*flat_vecmat.consts, *leaves])
-            made: X = tree.unflatten(given.treedef, outs)
-            return made
-
-        backward = transpose_solve
-        flats.append(flat_vecmat)
-        flats.append(given.traced(lambda x: backward(vecmat, x), "transpose_solve", has_aux))
-    consts, jaxprs = shared_consts(flats)
-    made, solved, *transposed = jaxprs
-    both = transposed or (None, None)
-    outs = bind(LinearSolve(made, solved, both[0], both[1], len(consts)), *consts, *given.leaves)
-    solution: R = tree.unflatten(flat_solve.out_tree, outs)
+        prim = LinearSolve(made, solved, made, solved, n)
+    elif transpose_solve is None:
+        prim = LinearSolve(made, solved, None, None, n)
+    else:
+        rule = _TransposedSolve(call, given, transpose_solve, has_aux)
+        prim = LinearSolve(made, solved, None, None, n, rule)
+    outs = bind(prim, *call.consts, *given.leaves)
+    solution: R = tree.unflatten(call.out_tree, outs)
     return solution
 
 
-def _transposed(flat: FlatFunction) -> FlatFunction:
-    """Return the transpose of a linear function with constants. Raises TransformError."""
-    jaxpr, n = flat.jaxpr, len(flat.consts)
+@dataclass(frozen=True, eq=False)
+class _Solver(RuledFunction):
+    """A function and the one that its derivatives use."""
+
+    fun: Callable[..., object]
+    rule: Callable[..., object] | None
+    serial: int = field(default_factory=lambda: Owner().serial)
+    kept: list[CallRules] = field(default_factory=list)
+
+    def rule_functions(self) -> tuple[object, ...]:
+        return (self.rule,)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _TransposedSolve(SolveRule):
+    """The transpose of the linear function of a call, and the program that solves for it."""
+
+    call: CallRules
+    given: _Unknown
+    solve: Callable[..., object]
+    has_aux: bool
+    label: str = "transpose_solve"
+
+    def owner(self) -> Owner:
+        return self.call
+
+    def __call__(self) -> tuple[Jaxpr, ...]:
+        return self.call.once("transpose_solve", self._programs)
+
+    def _programs(self) -> tuple[Jaxpr, ...]:
+        call, given = self.call, self.given
+        vecmat = _transposed(call.programs[1], len(call.consts))
+
+        def applied(x: object) -> object:
+            leaves = given.leaves_like(x, "the argument of vecmat")
+            return tree.unflatten(given.treedef, run(vecmat, [*call.consts, *leaves]))
+
+        def solution(*leaves: object) -> object:
+            return self.solve(applied, tree.unflatten(given.treedef, leaves))
+
+        return vecmat, given.rule(call, solution, "transpose_solve", self.has_aux)
+
+
+def _transposed(jaxpr: Jaxpr, n: int) -> Jaxpr:
+    """Return the transpose of a linear function of ``n`` constants. Raises TransformError."""
     types = jaxpr.in_types[n:]
     ct_specs: tuple[CotangentSpec, ...] = (*[NonLinear()] * n, *[GradValue()] * len(types))
     made = unwrap(transpose(jaxpr, ct_specs, (True,) * len(types)))
-    tangents = [tangent_type(t) for t in types]
-    program = instantiated(made, (True,) * len(types), tangents)
-    return FlatFunction(program.replace(n_consts=n), flat.consts, flat.out_tree)
+    program = instantiated(made, (True,) * len(types), [tangent_type(t) for t in types])
+    return program.replace(n_consts=n)
 
 
 def custom_root(
@@ -149,15 +190,42 @@ def custom_root(
     for function, name in ((f, "f"), (solve, "solve"), (tangent_solve, "tangent_solve")):
         check_callable(function, f"custom_root: {name}")
     guess = _Unknown.of(initial_guess, "initial_guess", "custom_root")
-    flat_f = guess.traced(f, "f")
-    flat_solve = guess.traced(lambda x: solve(f, x), "solve", has_aux)
-    flat_tangent = guess.traced(
-        lambda x, y: tangent_solve(guess.derivative(f, x), y), "tangent_solve", more=1
-    )
-    consts, (made, solved, tangent) = shared_consts([flat_f, flat_solve, flat_tangent])
-    outs = bind(Root(made, solved, tangent, len(consts)), *consts, *guess.leaves)
-    root: R = tree.unflatten(flat_solve.out_tree, outs)
+
+    def traced() -> list[FlatFunction]:
+        flat_f = guess.traced(f, "f")
+        return [guess.traced(lambda x: solve(f, x), "solve", has_aux), flat_f]
+
+    call = guess.call(_Solver(f, tangent_solve), traced)
+    solved, made = call.programs
+    rule = _TangentSolve(call, guess, tangent_solve)
+    outs = bind(Root(made, solved, rule, len(call.consts)), *call.consts, *guess.leaves)
+    root: R = tree.unflatten(call.out_tree, outs)
     return root
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _TangentSolve(SolveRule):
+    """The program that solves for the derivative of the function of a call."""
+
+    call: CallRules
+    guess: _Unknown
+    solve: Callable[..., object]
+    label: str = "tangent_solve"
+
+    def owner(self) -> Owner:
+        return self.call
+
+    def __call__(self) -> tuple[Jaxpr, ...]:
+        return self.call.once("tangent_solve", self._program)
+
+    def _program(self) -> tuple[Jaxpr]:
+        guess, n = self.guess, len(self.guess.types)
+
+        def solution(*leaves: object) -> object:
+            x, y = (tree.unflatten(guess.treedef, part) for part in (leaves[:n], leaves[n:]))
+            return self.solve(guess.derivative(self.call.custom.fun, x), y)
+
+        return (guess.rule(self.call, solution, "tangent_solve", more=1),)
 
 
 class _Unknown(NamedTuple):
@@ -185,14 +253,38 @@ class _Unknown(NamedTuple):
         return _Unknown(found.leaves, found.types, found.treedef, found.names, what)
 
     def traced(
-        self, function: Callable[..., object], name: str, has_aux: bool = False, more: int = 0
+        self, function: Callable[..., object], name: str, has_aux: bool = False
     ) -> FlatFunction:
-        """Return the program of a function of ``1 + more`` such trees to such a tree."""
+        """Return the program of a function of such a tree to such a tree."""
         label = f"{name} of {self.what}"
-        n = 1 + more
-        flat = trace_flat(
-            function, call_tree(*[self.treedef] * n), [*self.types] * n, [*self.names] * n, label
-        )
+        flat = trace_flat(function, call_tree(self.treedef), self.types, self.names, label)
+        return self._checked(flat, label, has_aux)
+
+    def call(self, solver: _Solver, traced: Callable[[], Sequence[FlatFunction]]) -> CallRules:
+        """Return the rules of a call with this unknown."""
+        args_tree = tree.structure((tree.unflatten(self.treedef, [0] * len(self.types)),))
+        types, names = tuple(self.types), tuple(self.names)
+        site = CallSite(self.what, (), (), args_tree, types, names)
+        trace = current_trace() or Trace(handle, self.what, None)
+        return call_rules(solver, site, self.leaves, trace, traced)
+
+    def rule(
+        self,
+        call: CallRules,
+        function: Callable[..., object],
+        name: str,
+        has_aux: bool = False,
+        more: int = 0,
+    ) -> Jaxpr:
+        """Return the program of a function of the leaves of ``1 + more`` such trees."""
+        label, n = f"{name} of {self.what}", 1 + more
+        types, names = [*self.types] * n, [*self.names] * n
+        flat = call.flat(function, types, names, label, [None] * len(types))
+        checked = self._checked(flat, label, has_aux)
+        return call.over_consts(checked, label)
+
+    def _checked(self, flat: FlatFunction, label: str, has_aux: bool) -> FlatFunction:
+        """Return the program with results like the unknown. Raises IllTyped, BadArgument."""
         found = flat.out_tree
         if has_aux:
             if found.type not in (tuple, list) or found.num_children != 2:
@@ -206,7 +298,7 @@ class _Unknown(NamedTuple):
         names = result_names(f"the result of {label}", self.treedef)
         return flat._replace(jaxpr=self._fitted(flat.jaxpr, names))
 
-    def derivative(self, function: Callable[[X], X], at: X) -> Callable[[X], X]:
+    def derivative(self, function: Callable[..., object], at: object) -> Callable[[object], object]:
         """Return the derivative of ``function`` at a point, a linear function of tangents."""
         flat = self.traced(function, "f")
         operands = [*flat.consts, *self.leaves_like(at, "the argument of tangent_solve")]
@@ -216,11 +308,10 @@ class _Unknown(NamedTuple):
         results = run(split.primal, operands)
         residuals = [r.pick(operands, results) for r in split.residuals]
 
-        def linear(dots: X) -> X:
+        def linear(dots: object) -> object:
             given = checked_cotangents(dots, self.treedef, self.types, "the tangents of f")
             outs = run(split.linear, [*residuals, *given])
-            made: X = tree.unflatten(self.treedef, map(tangent_for, self.types, outs))
-            return made
+            return tree.unflatten(self.treedef, map(tangent_for, self.types, outs))
 
         return linear
 

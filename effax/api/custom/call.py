@@ -15,8 +15,6 @@ from typing import (
 )
 
 from effax import tree
-from effax.api.custom.call_rules import CallRules, call_rules, is_fixed
-from effax.api.custom.call_site import CallSite, RuledFunction
 from effax.api.custom.jvp_rule import CallForward, UserJvpRule
 from effax.api.custom.vjp_rule import CallReverse, UserVjpRule
 from effax.api.custom.vmap_rule import CallVmap
@@ -24,6 +22,8 @@ from effax.api.methods import BindsAsMethod
 from effax.arrays.argument_checks import check_callable, integers, strings
 from effax.arrays.array import Array
 from effax.arrays.binding import Operand, bind
+from effax.arrays.rules.call_rules import CallRules, call_rules, is_fixed
+from effax.arrays.rules.call_site import CallSite, RuledFunction
 from effax.arrays.traced_array import TracedArray
 from effax.arrays.tracing import FlatFunction, TraceOptions, flat_args, trace_flat
 from effax.ir.errors import BadArgument
@@ -104,12 +104,12 @@ class Custom(RuledFunction, BindsAsMethod[R], Generic[P, R]):
             return self.fun(*args, **kwargs)
         site, leaves = self._call_site(args, cast("dict[str, object]", kwargs))
 
-        def traced() -> FlatFunction:
+        def traced() -> list[FlatFunction]:
             in_tree = tree.structure((tree.unflatten(site.args_tree, [0] * len(site.types)), {}))
             options = TraceOptions(leaves, on_values=True)
             label = f"{type(self).__name__}({self.label})"
             filled = site.partial(self.fun)
-            return trace_flat(filled, in_tree, site.types, site.names, label, options)
+            return [trace_flat(filled, in_tree, site.types, site.names, label, options)]
 
         call = call_rules(self, site, leaves, trace, traced)
         outs = bind(call.once("primitive", lambda: self._primitive(call)), *call.consts, *leaves)

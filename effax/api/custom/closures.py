@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ParamSpec, TypeVar, cast
 
 from effax import tree
-from effax.api.custom.call_site import cast_result, check_pair
 from effax.api.custom.decorators import custom_vjp
+from effax.api.custom.results import cast_result, check_pair
 from effax.arrays.argument_checks import check_callable
 from effax.arrays.array import Array
 from effax.arrays.binding import Operand, run

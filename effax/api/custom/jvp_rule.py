@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 from effax import tree
-from effax.api.custom.call_rules import CallRules
-from effax.api.custom.call_site import cast_result, check_pair
+from effax.api.custom.results import cast_result, check_pair
 from effax.api.custom.zeros import SymbolicZero, symbolic_zero
 from effax.arrays.array import Array
 from effax.arrays.ref_functions import new_ref
+from effax.arrays.rules.call_rules import CallRules
 from effax.arrays.tangents import checked_cotangents, tangent_for, zero_of
 from effax.arrays.tracing import check_same_tree, result_names
 from effax.ir.errors import IllTyped

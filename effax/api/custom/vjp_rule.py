@@ -10,14 +10,15 @@ import numpy as np
 
 import effax.numpy as jnp
 from effax import tree
-from effax.api.custom.call_rules import CallRules
-from effax.api.custom.call_site import CallSite, cast_result, check_pair
+from effax.api.custom.results import cast_result, check_pair
 from effax.api.custom.zeros import CustomVJPPrimal, SymbolicZero, symbolic_zero
 from effax.arrays.array import Array
 from effax.arrays.binding import Operand
 from effax.arrays.conversion import as_value
 from effax.arrays.promotion import yields
 from effax.arrays.ref import Ref, TracedRef
+from effax.arrays.rules.call_rules import CallRules
+from effax.arrays.rules.call_site import CallSite
 from effax.arrays.tangents import tangent_for
 from effax.arrays.tracing import (
     check_same_tree,

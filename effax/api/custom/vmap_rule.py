@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from effax import tree
-from effax.api.custom.call_rules import CallRules
-from effax.api.custom.call_site import check_pair
+from effax.api.custom.results import check_pair
 from effax.arrays.array import Array
 from effax.arrays.conversion import as_value
 from effax.arrays.promotion import converted
+from effax.arrays.rules.call_rules import CallRules
 from effax.arrays.tracing import check_same_tree, result_names, shown_tree
 from effax.ir.errors import IllTyped
 from effax.ir.primitive import Owner

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from effax.ir.errors import RefError
 from effax.ir.eval.spmd import Devices, Each, evaluate_spmd
-from effax.ir.primitive import Primitive, Typing, Value
+from effax.ir.primitive import ByReference, Primitive, Typing, Value
 from effax.ir.prims.common.subjaxpr_checks import check_call, check_results
 from effax.ir.recursion import with_fresh_stack
 from effax.ir.syntax import Jaxpr
@@ -17,7 +18,18 @@ from effax.ir.types import Type
 __all__ = [
     "LinearSolve",
     "Root",
+    "SolveRule",
 ]
+
+
+class SolveRule(ByReference):
+    """Programs that derivatives need, on the operands of the primitive that holds them."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def __call__(self) -> tuple[Jaxpr, ...]:
+        """Return the programs."""
 
 
 def _check_pure(prim: Primitive, what: str, jaxpr: Jaxpr) -> None:
@@ -36,8 +48,9 @@ class LinearSolve(Primitive):
     """``custom_linear_solve(*consts, *b) -> (*x, *aux)``, where ``A·x = b``.
 
     All programs take the constants first. ``matvec`` maps x to A·x, and ``solve`` maps b to x and
-    auxiliary results; ``vecmat`` and ``transpose_solve`` are these two for the transpose of A
-    (None: there is no reverse derivative).
+    auxiliary results; ``vecmat`` and ``transpose_solve`` are these two for the transpose of A. If
+    they are None, ``rule`` returns them when they are needed; without it there is no reverse
+    derivative.
     """
 
     matvec: Jaxpr
@@ -45,7 +58,9 @@ class LinearSolve(Primitive):
     vecmat: Jaxpr | None
     transpose_solve: Jaxpr | None
     n_consts: int
+    rule: SolveRule | None = None
     name: ClassVar[str] = "custom_linear_solve"
+    by_reference: ClassVar[tuple[str, ...]] = ("rule",)
 
     def typing(self, *ins: Type) -> Typing:
         b = ins[self.n_consts :]
@@ -81,16 +96,17 @@ class LinearSolve(Primitive):
     def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> LinearSolve:
         matvec, solve, *transposed = jaxprs
         vecmat, transpose_solve = transposed or (None, None)
-        return LinearSolve(matvec, solve, vecmat, transpose_solve, self.n_consts)
+        return LinearSolve(matvec, solve, vecmat, transpose_solve, self.n_consts, self.rule)
 
     @property
     def transposed(self) -> LinearSolve | None:
         """The solve for the transpose of A, or None."""
-        if self.vecmat is None or self.transpose_solve is None:
+        vecmat, transpose_solve = self.vecmat, self.transpose_solve
+        if self.rule is not None:
+            vecmat, transpose_solve = self.rule()
+        if vecmat is None or transpose_solve is None:
             return None
-        return LinearSolve(
-            self.vecmat, self.transpose_solve, self.matvec, self.solve, self.n_consts
-        )
+        return LinearSolve(vecmat, transpose_solve, self.matvec, self.solve, self.n_consts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,23 +115,23 @@ class Root(Primitive):
 
     All programs take the constants first. ``f`` maps x to values of the same types, ``solve`` maps
     the guess to x and auxiliary results, and ``tangent_solve`` maps x and b to the y for which
-    ``df/dx(x)·y = b``.
+    ``df/dx(x)·y = b``, or is a rule that returns this program alone.
     """
 
     f: Jaxpr
     solve: Jaxpr
-    tangent_solve: Jaxpr
+    tangent_solve: Jaxpr | SolveRule
     n_consts: int
     name: ClassVar[str] = "custom_root"
+    by_reference: ClassVar[tuple[str, ...]] = ("tangent_solve",)
 
     def typing(self, *ins: Type) -> Typing:
         guess = ins[self.n_consts :]
         solved = self.solve.replace(outs=self.solve.outs[: len(guess)])
-        for what, jaxpr, args in (
-            ("f", self.f, ins),
-            ("solve", solved, ins),
-            ("tangent_solve", self.tangent_solve, (*ins, *guess)),
-        ):
+        parts = [("f", self.f, ins), ("solve", solved, ins)]
+        if isinstance(self.tangent_solve, Jaxpr):
+            parts.append(("tangent_solve", self.tangent_solve, (*ins, *guess)))
+        for what, jaxpr, args in parts:
             check_call(self, what, jaxpr, args)
             _check_pure(self, what, jaxpr)
             check_results(self, what, jaxpr, guess)
@@ -131,8 +147,11 @@ class Root(Primitive):
         return evaluate_spmd(self.solve, devices, ins)
 
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
-        return (self.f, self.solve, self.tangent_solve)
+        both = (self.f, self.solve)
+        return (*both, self.tangent_solve) if isinstance(self.tangent_solve, Jaxpr) else both
 
     def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> Root:
-        f, solve, tangent_solve = jaxprs
-        return replace(self, f=f, solve=solve, tangent_solve=tangent_solve)
+        f, solve, *rest = jaxprs
+        return replace(
+            self, f=f, solve=solve, tangent_solve=rest[0] if rest else self.tangent_solve
+        )

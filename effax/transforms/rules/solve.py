@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from effax.ir.errors import NotApplicable
-from effax.ir.prims import Jit, LinearSolve, Neg, Root, Sub
+from effax.ir.prims import Jit, LinearSolve, Neg, Root, SolveRule, Sub
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import tangent_type
 from effax.transforms.discharge import discharge
+from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import (
     NO_RULES,
     BatchBuilder,
@@ -26,6 +28,7 @@ from effax.transforms.framework.rules import (
 from effax.transforms.jvp import jvp
 from effax.transforms.rules.common.arrays import to_front, zeros
 from effax.transforms.rules.common.batched_subjaxprs import batched_subjaxpr
+from effax.transforms.rules.custom.batched_rules import Batching
 
 
 def linear_solve_jvp(
@@ -107,13 +110,35 @@ def linear_solve_batch(
     programs = [_batched(b, jaxpr, flags, size) for jaxpr in prim.subjaxprs()]
     matvec, solve, *transposed = programs
     vecmat, transpose_solve = transposed or (None, None)
-    made = LinearSolve(matvec, solve, vecmat, transpose_solve, n + len(b.mask_operands()))
+    n_consts = n + len(b.mask_operands())
+    rule = None if prim.rule is None else _batched_rule(b, prim.rule, flags, size)
+    made = LinearSolve(matvec, solve, vecmat, transpose_solve, n_consts, rule)
     return _emit(b, made, n, ins, batched, size)
 
 
 def _batched(b: BatchBuilder, jaxpr: Jaxpr, flags: Sequence[bool], size: int) -> Jaxpr:
     """Return the batched program, all results batched."""
     return batched_subjaxpr(b, jaxpr, flags, size, (True,) * len(jaxpr.outs)).jaxpr
+
+
+@dataclass(frozen=True, slots=True)
+class BatchedSolve(SolveRule):
+    """The batched programs of a rule; ``batched`` marks their batched operands."""
+
+    rule: SolveRule
+    batching: Batching
+    batched: Mask
+    label: str
+
+    def __call__(self) -> tuple[Jaxpr, ...]:
+        return tuple([self.batching.program(jaxpr, self.batched) for jaxpr in self.rule()])
+
+
+def _batched_rule(
+    b: BatchBuilder, rule: SolveRule, flags: Sequence[bool], size: int
+) -> BatchedSolve:
+    batching = Batching(size, b.unbatched_refs, b.mask is not None, b.rules, b.axis)
+    return BatchedSolve(rule, batching, tuple(flags), rule.label)
 
 
 def _emit(
@@ -154,7 +179,11 @@ def root_jvp(
         for m, x in zip(moved, outs, strict=False)
     ]
     args = [*primals[:n], *outs[:k], *rhs]
-    solved = b.emit(Jit(prim.tangent_solve, "tangent_solve"), args)
+    tangent_solve = prim.tangent_solve
+    if not isinstance(tangent_solve, Jaxpr):
+        (tangent_solve,) = tangent_solve()
+        replace(prim, tangent_solve=tangent_solve).typing(*[x.type for x in primals])
+    solved = b.emit(Jit(tangent_solve, "tangent_solve"), args)
     return JvpOut(outs, [*solved, *[None] * (len(outs) - k)])
 
 
@@ -163,10 +192,14 @@ def root_batch(
 ) -> BatchOut:
     n, k = prim.n_consts, len(prim.f.outs)
     flags = (*batched[:n], *[True] * k)
+    wide = (*flags, *[True] * k)
+    tangent_solve = prim.tangent_solve
     made = Root(
         _batched(b, prim.f, flags, size),
         _batched(b, prim.solve, flags, size),
-        _batched(b, prim.tangent_solve, (*flags, *[True] * k), size),
+        _batched(b, tangent_solve, wide, size)
+        if isinstance(tangent_solve, Jaxpr)
+        else _batched_rule(b, tangent_solve, wide, size),
         n + len(b.mask_operands()),
     )
     return _emit(b, made, n, ins, batched, size)

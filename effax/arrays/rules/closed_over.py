@@ -11,9 +11,9 @@ from functools import partial
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Final
 
-from effax.api.custom.call_site import RuledFunction
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.ref import EagerRef, TracedRef
+from effax.arrays.rules.call_site import RuledFunction
 from effax.arrays.traced_array import TracedArray
 
 LARGE: Final = 64
@@ -61,7 +61,7 @@ def _parts(x: object) -> Iterator[object]:
             yield from _parts_of_function(x)
         case MethodType():
             yield x.__func__
-            yield from vars(x.__self__).values() if hasattr(x.__self__, "__dict__") else ()
+            yield x.__self__
         case partial():
             yield x.func
             yield from x.args
@@ -75,7 +75,7 @@ def _parts(x: object) -> Iterator[object]:
             yield from x.rule_functions()
         case type() | ModuleType():
             return
-        case _ if callable(x) and hasattr(x, "__dict__"):
+        case _ if hasattr(x, "__dict__"):
             yield from vars(x).values()
         case _:
             inner = getattr(x, "__wrapped__", None)

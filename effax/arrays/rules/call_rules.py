@@ -16,13 +16,13 @@ from weakref import ref
 import numpy as np
 
 from effax import tree
-from effax.api.custom.call_site import SCALARS, CallSite, RuledFunction, is_same
-from effax.api.custom.closed_over import closed_over
-from effax.api.custom.values import NeedsValues, keeping_values, values_are_kept
 from effax.arrays.binding import Operand, atom_in
 from effax.arrays.config import config
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.ref import Ref
+from effax.arrays.rules.call_site import SCALARS, CallSite, RuledFunction, is_same
+from effax.arrays.rules.closed_over import closed_over
+from effax.arrays.rules.values import NeedsValues, keeping_values, values_are_kept
 from effax.arrays.traced_array import TracedArray
 from effax.arrays.tracing import FlatFunction, TraceOptions, shared_consts, trace_flat
 from effax.ir.axes import Axes
@@ -58,7 +58,7 @@ class CallRules(Owner):
         custom: the function with rules.
         functions: its rules when it was called.
         site: the call.
-        jaxpr: the program of the function, over ``consts`` and the arguments.
+        programs: the programs of the function, over ``consts`` and the arguments.
         out_tree: the structure of the result.
         consts: the values that the function closes over, and those that its rules may use.
         outers: the references among the arguments, None for arrays.
@@ -79,11 +79,11 @@ class CallRules(Owner):
         "custom",
         "functions",
         "is_reusable",
-        "jaxpr",
         "memory",
         "on_values",
         "out_tree",
         "outers",
+        "programs",
         "site",
         "values",
         "wide",
@@ -95,23 +95,23 @@ class CallRules(Owner):
         site: CallSite,
         leaves: Sequence[Operand],
         trace: Trace,
-        traced: Callable[[], FlatFunction],
+        traced: Callable[[], Sequence[FlatFunction]],
     ) -> None:
         super().__init__()
         before = values_read()
         self.values: list[np.ndarray | None] | None = None
         if values_are_kept() and trace.on_values:
             self.values = [_known_value(x) for x in leaves]
-        flat = traced()
+        flats = traced()
         self.custom: RuledFunction = custom
         self.serial: int = custom.serial
         self.functions: tuple[object, ...] = custom.rule_functions()
         values, reached = closed_over(*self.functions, *site.fixed)
-        consts, programs = shared_consts([flat], _captured(trace, values, leaves))
-        self.jaxpr: Jaxpr = programs[0]
+        consts, programs = shared_consts(flats, _captured(trace, values, leaves))
+        self.programs: tuple[Jaxpr, ...] = tuple(programs)
         self.consts: tuple[Operand, ...] = tuple(consts)
         self.site: CallSite = site
-        self.out_tree: PyTreeDef = flat.out_tree
+        self.out_tree: PyTreeDef = flats[0].out_tree
         self.outers: list[Ref | None] = [x if isinstance(x, Ref) else None for x in leaves]
         self.on_values: bool = trace.on_values
         self.axes: Axes = tuple(trace.axes.values())
@@ -130,6 +130,11 @@ class CallRules(Owner):
             or values_read() != before
             or self.values is not None
         )
+
+    @property
+    def jaxpr(self) -> Jaxpr:
+        """Return the first program: the function."""
+        return self.programs[0]
 
     @property
     def out_types(self) -> tuple[Type, ...]:
@@ -166,7 +171,7 @@ class CallRules(Owner):
         return (
             other.is_reusable
             and not other.consts
-            and self.jaxpr == other.jaxpr
+            and self.programs == other.programs
             and len(self._reached) == len(other._reached)
             and all(map(_is_marked_same, self._reached, other._reached))
         )
@@ -289,7 +294,7 @@ def call_rules(
     site: CallSite,
     leaves: Sequence[Operand],
     trace: Trace,
-    traced: Callable[[], FlatFunction],
+    traced: Callable[[], Sequence[FlatFunction]],
 ) -> CallRules:
     """Return the rules of a call: those of an equal call of the outermost trace, or new ones.
 
@@ -298,7 +303,7 @@ def call_rules(
         site: the call.
         leaves: the arguments.
         trace: the current trace.
-        traced: traces the function.
+        traced: traces the programs of the function.
     """
     if not values_are_kept():
         for around in _state.tracing:

@@ -1,0 +1,1 @@
+"""Rules of user functions, traced when a transformation asks for them."""
