@@ -34,6 +34,7 @@ from effax.ir.prims import BackwardRule, CustomLinear, SparseBackward
 from effax.ir.syntax import Jaxpr
 from effax.ir.trace import current_trace
 from effax.ir.types import Type, is_inexact
+from effax.lax.carries import no_refs
 from effax.lax.leaves import leaves_of
 from effax.transforms.discharge import discharge
 from effax.transforms.framework.propagation import Mask
@@ -142,6 +143,7 @@ def linear_call(
 
     Raises:
         IllTyped: the transpose returns a tree of another structure or types than ``linear_args``.
+        RefError: an argument is a reference.
     """
     check_callable(fun, "linear_call")
     check_callable(fun_transpose, "linear_call: fun_transpose")
@@ -151,6 +153,8 @@ def linear_call(
     label = label_of(fun)
     res = leaves_of(residual_args, "residual_args")
     lin = leaves_of(linear_args, "linear_args")
+    for leaves in (res, lin):
+        no_refs(leaves, f"linear_call({label})")
     _check_real(lin.types, lin.names, f"linear_call({label})")
 
     both = (residual_args, linear_args)
