@@ -17,6 +17,7 @@ from effax.arrays.binding import Operand, bind, run
 from effax.arrays.collector import paused_collector
 from effax.arrays.conversion import as_value
 from effax.arrays.device_array import DeviceArray
+from effax.arrays.ref import Ref
 from effax.arrays.rules.call_rules import CallRules, call_rules
 from effax.arrays.rules.call_site import CallSite, RuledFunction
 from effax.arrays.tangents import checked_cotangents, tangent_for
@@ -28,13 +29,12 @@ from effax.arrays.tracing import (
     result_names,
     trace_flat,
 )
-from effax.ir.errors import IllTyped
+from effax.ir.errors import IllTyped, RefError
 from effax.ir.primitive import Owner
 from effax.ir.prims import BackwardRule, CustomLinear, SparseBackward
 from effax.ir.syntax import Jaxpr
-from effax.ir.trace import current_trace
+from effax.ir.trace import current_trace, shown_ref
 from effax.ir.types import Type, is_inexact
-from effax.lax.carries import no_refs
 from effax.lax.leaves import leaves_of
 from effax.transforms.discharge import discharge
 from effax.transforms.framework.propagation import Mask
@@ -153,8 +153,15 @@ def linear_call(
     label = label_of(fun)
     res = leaves_of(residual_args, "residual_args")
     lin = leaves_of(linear_args, "linear_args")
-    for leaves in (res, lin):
-        no_refs(leaves, f"linear_call({label})")
+    for x, name in zip([*res.leaves, *lin.leaves], [*res.names, *lin.names], strict=True):
+        if isinstance(x, Ref):
+            raise RefError(
+                f"linear_call({label}): {name} is a reference, whose contents may change before "
+                "the transpose reads them",
+                expected="an array",
+                found=shown_ref(x),
+                remedy="pass its contents: `ref[...]`",
+            )
     _check_real(lin.types, lin.names, f"linear_call({label})")
 
     both = (residual_args, linear_args)

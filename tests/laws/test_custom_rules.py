@@ -9,11 +9,13 @@ from hypothesis import given, settings
 from effax.ir.syntax import Jaxpr
 from effax.testing import laws
 from effax.testing.strategies import NUMERIC, SMOOTH, linear_programs, programs, seeds
+from tests.laws.trying import holds
 
 CONTROL = ("jit", "remat", "cond", "scan", "while", "custom")
 RULED = replace(NUMERIC, control=CONTROL, focus="custom")
 DERIVED = replace(SMOOTH, control=CONTROL, focus="custom", refs=False)
 REVERSED = replace(DERIVED, control=("jit", "remat", "cond", "scan", "custom"))
+OF_REFS = replace(REVERSED, refs=True)
 
 
 @settings(max_examples=12)
@@ -29,6 +31,16 @@ def test_forward_derivatives(jaxpr: Jaxpr, seed: int) -> None:
 def test_reverse_derivatives(jaxpr: Jaxpr, seed: int) -> None:
     """reverse(f)(x, dy) = transpose(linear)(r, dy); linearize(f) = jvp(f)"""
     laws.reverse_is_linearize_then_transpose(jaxpr, seed)
+
+
+@settings(max_examples=12)
+@given(programs(OF_REFS), seeds)
+def test_cotangents_of_references(jaxpr: Jaxpr, seed: int) -> None:
+    """reverse(f)(x, dy) = transpose(linear)(r, dy), where calls with rules read references"""
+    laws.reverse_is_linearize_then_transpose(jaxpr, seed)
+
+
+test_true_rules = holds(laws.true_rules_keep_derivatives)
 
 
 @settings(max_examples=12)

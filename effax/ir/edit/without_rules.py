@@ -12,8 +12,11 @@ def without_rules(jaxpr: Jaxpr) -> Jaxpr:
 
     It keeps none of these functions alive, and arguments that only rules use are dead code.
     """
-    if owner_of(jaxpr) is None:
-        return jaxpr
+    return jaxpr if owner_of(jaxpr) is None else plain_calls(jaxpr)
+
+
+def plain_calls(jaxpr: Jaxpr) -> Jaxpr:
+    """Return the program with plain calls for all calls that have rules, at every depth."""
     made: dict[int, Jaxpr] = {}
 
     def plain(eqn: Eqn) -> Eqn:
@@ -25,7 +28,7 @@ def without_rules(jaxpr: Jaxpr) -> Jaxpr:
         return eqn._replace(prim=prim if call is None else call)
 
     for inner in postorder(jaxpr):
-        made[id(inner)] = (
-            inner if owner_of(inner) is None else inner.replace(eqns=map(plain, inner.eqns))
-        )
+        eqns = list(map(plain, inner.eqns))
+        same = all(a is b for a, b in zip(eqns, inner.eqns, strict=True))
+        made[id(inner)] = inner if same else inner.replace(eqns=eqns)
     return made[id(jaxpr)]

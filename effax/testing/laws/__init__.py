@@ -77,6 +77,7 @@ from effax.testing.laws.transpose import (
     transpose_omits_unwanted_cotangents,
     vjp_is_adjoint_to_jvp,
 )
+from effax.testing.laws.true_rules import true_rules_keep_derivatives
 from effax.testing.laws.vmap import (
     vmap_commutes_with_discharge,
     vmap_commutes_with_jvp,
@@ -103,6 +104,7 @@ __all__ = [  # noqa: RUF022  # the order of ``LAWS``: the simplest first
     "jvp_is_the_derivative",
     "jvp_is_linear",
     "derivatives_are_right_at_special_points",
+    "true_rules_keep_derivatives",
     "vmap_is_stacking",
     "partial_eval_recomposes",
     "partial_eval_of_all_or_nothing",

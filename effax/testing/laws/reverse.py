@@ -66,7 +66,7 @@ def reverse_is_linearize_then_transpose(
     check_all(
         "result, cotangent or final content",
         _run_composed(jaxpr, parts, wanted, inputs, cts),
-        _run_fused(jaxpr, found, inputs, cts),
+        run_fused(jaxpr, found, inputs, cts),
     )
 
 
@@ -113,9 +113,10 @@ def _run_composed(
     return [*results, *grads, *contents_of(jaxpr.in_types, buffers)]
 
 
-def _run_fused(
+def run_fused(
     jaxpr: Jaxpr, made: Reverse, inputs: Sequence[Value], cts: Sequence[Value]
 ) -> list[Value]:
+    """Return the results, the cotangents of differentiated inputs, and the final contents."""
     buffers = [np.array(x) for x in inputs]
     results = [np.array(x) for x in evaluate(made.jaxpr, [*buffers, *cts])]
     n = len(jaxpr.outs)

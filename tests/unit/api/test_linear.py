@@ -186,14 +186,18 @@ def test_linear_calls_of_trees() -> None:
     np.testing.assert_allclose(f(d)[0], 9.0)
     found = jax.grad(lambda d: f(d)[0])(d)
     np.testing.assert_allclose(found["b"], np.ones(3))
+
+    def transposed(back: Any) -> Any:
+        return jax.jit(jax.grad(lambda d: linear_call(forward, back, (3.0,), d)[0]))(d)
+
     with pytest.raises(IllTyped, match="another structure"):
-        jax.jit(lambda d: linear_call(forward, lambda r, ct: ct, (3.0,), d))(d)
+        transposed(lambda r, ct: ct)
 
     def wrong(r: Any, ct: Any) -> Any:
         return {"a": ct[1], "b": ct[1]}
 
     with pytest.raises(IllTyped, match="wrong type"):
-        jax.jit(lambda d: linear_call(forward, wrong, (3.0,), d))(d)
+        transposed(wrong)
     with pytest.raises(IllTyped, match="linear_args is neither real"):
         jax.jit(lambda n: linear_call(lambda r, x: x, lambda r, x: x, (), n))(3)
 

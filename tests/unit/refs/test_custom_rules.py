@@ -29,9 +29,7 @@ def reverse(**options: Any) -> Any:
             **options,
         )
     else:
-        f.defvjp(
-            lambda x, r: (x * r[...], (x, r[...])), lambda res, ct: (ct * res[1], ct * res[0])
-        )
+        f.defvjp(lambda x, r: (x * r[...], (x, r[...])), lambda res, ct: (ct * res[1], ct * res[0]))
     return f
 
 
