@@ -251,15 +251,20 @@ def _common_type(atoms: Sequence[Atom], names: Sequence[str], result: str) -> Ty
     strong = [i for i, t in enumerate(types) if not (isinstance(t, ArrayType) and t.weak)]
     first = strong[0] if strong else max(range(len(types)), key=lambda i: _height(types[i]))
     wanted = types[first]
-    for name, atom in zip(names, atoms, strict=True):
+    for i, atom in enumerate(atoms):
         if not (fits(atom.type, wanted) or promotes(atom, wanted)):
+            before, after = sorted((i, first))
             raise IllTyped(
-                f"{result} of {name} has a different type than that of {names[first]}",
-                expected=str(wanted),
-                found=f"{atom.value}, of {atom.type}" if isinstance(atom, Lit) else str(atom.type),
+                f"{result} of {names[after]} has a different type than that of {names[before]}",
+                expected=_shown(atoms[before]),
+                found=_shown(atoms[after]),
                 remedy="convert it: `.astype(...)`" if atom.type.shape == wanted.shape else None,
             )
     return wanted
+
+
+def _shown(atom: Atom) -> str:
+    return f"{atom.value}, of {atom.type}" if isinstance(atom, Lit) else str(atom.type)
 
 
 def _height(type_: Type) -> tuple[int, int]:

@@ -98,7 +98,7 @@ def test_the_law_sees_a_promotion_that_loses_values(monkeypatch: pytest.MonkeyPa
     def always(*_: object, **__: object) -> bool:
         return True
 
-    monkeypatch.setattr("effax.lax.branches.yields", always)
+    monkeypatch.setattr("effax.lax.leaves.yields", always)
     monkeypatch.setattr("effax.lax.carries.yields", always)
     for name in ("cond", "switch", "while_loop", "scan"):
         with pytest.raises(AssertionError, match=f"{name} of"):

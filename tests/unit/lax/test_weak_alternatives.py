@@ -51,7 +51,7 @@ LOSES: dict[str, Thunk] = {
     "fori_init": lambda: lax.fori_loop(0, 0, lambda i, c: c + i8(1), 300),
     "fori_bound": lambda: lax.fori_loop(300, i8(5), lambda i, c: c, 1),
     "scan_kind": lambda: lax.scan(lambda c, _: (c > 0, None), 1, None, 2),
-    "scan_result": lambda: lax.scan(lambda c, _: (300, None), i8(1), None, 2),
+    "scan_result": lambda: lax.scan(lambda c, _: (jnp.asarray(300), None), i8(1), None, 2),
     "where_constant": lambda: jnp.where(True, 300, i8(3)),
     "select_default": lambda: jnp.select([jnp.array([True])], [jnp.array([1], i8)], 300),
     "stack": lambda: jnp.stack([i8(2), 300]),
