@@ -6,16 +6,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
+from returns.result import Result
+
 from effax.ir.analysis.queries import size
-from effax.ir.errors import BadArgument, EffaxError
+from effax.ir.errors import BadArgument, EffaxError, TransformError
 from effax.ir.syntax import Jaxpr
 from effax.passes.guarantees import Guarantee, checked_guarantees
-from effax.passes.pipeline import AnyPass, check_program, guarantees_of, passes_of
+from effax.passes.pipeline import (
+    AnyPass,
+    Pass,
+    Path,
+    attempt,
+    check_program,
+    guarantees_of,
+    passes_of,
+    perform,
+)
 from effax.testing import laws
 from effax.testing.generate.features import ANYTHING, COMPILED, Features, as_features
 from effax.testing.generate.focus import Focus, focus_of
 from effax.testing.generate.instances import FORMS
-from effax.testing.generate.random_programs import program_with, redundant_program, varied_program
+from effax.testing.generate.random_programs import (
+    is_step_of,
+    program,
+    program_with,
+    redundant_program,
+    varied_program,
+)
 from effax.testing.generate.random_source import RandomSource
 from effax.testing.generate.steps import check_features
 from effax.testing.laws.law import Law
@@ -31,6 +48,9 @@ FEW_KINDS: Final = 4
 
 RETRIED: Final = 15
 """The number of changed programs that are tried again, on other inputs."""
+
+CORNERS: Final = ("refs.nested", "scan")
+"""Kinds of steps with rare cases: nested stores between loads, loops of one iteration."""
 
 RETRY_SEEDS: Final = range(4, 8)
 USER_SEEDS: Final = range(4)
@@ -84,7 +104,12 @@ class PassReport:
 
 
 class _Changes(Trial):
-    """A trial that records the programs that the pass changes."""
+    """A trial that records the programs that the pass changes.
+
+    Attributes:
+        step: the pass.
+        made: the program that it made of each.
+    """
 
     def __init__(self, law: Law[...], arguments: Arguments, step: AnyPass) -> None:
         super().__init__(law, arguments)
@@ -101,6 +126,64 @@ class _Changes(Trial):
     def pairs(self) -> list[tuple[Jaxpr, Jaxpr]]:
         """The programs that the pass changed, before and after."""
         return [(jaxpr, made) for jaxpr, made in self.made.items() if made != jaxpr]
+
+
+class _Part(Trial):
+    """A trial of one pass of a composition, on the programs that it is given there.
+
+    Attributes:
+        step: the pass.
+        pairs: the programs that it changed, before and after.
+    """
+
+    def __init__(self, step: Pass, guarantees: tuple[Guarantee, ...]) -> None:
+        arguments: Arguments = {"step": step, "guarantees": guarantees}
+        super().__init__(laws.pass_keeps_its_guarantees, arguments)
+        self.step = step
+        self.pairs: dict[Jaxpr, Jaxpr] = {}
+
+
+class _EachPart(Trial):
+    """A trial of each pass of a composition.
+
+    A pass may hide the faults of another: it removes the programs at which they show, or changes so
+    much that few of these are tried.
+    """
+
+    def __init__(self, step: AnyPass, guarantees: Sequence[Guarantee]) -> None:
+        super().__init__(laws.pass_keeps_its_guarantees, {})
+        self.step = step
+        self.guarantees = guarantees
+        self.parts: dict[Pass, _Part] = {}
+
+    def try_on(self, drawn: Drawn, seed: int) -> None:
+        given: list[tuple[_Part, Jaxpr]] = []
+
+        def observed(part: Pass, path: Path, jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
+            result = attempt(part, jaxpr)
+            made = result.value_or(jaxpr)
+            trial = self._part(part)
+            if made != jaxpr and jaxpr not in trial.pairs:
+                trial.pairs[jaxpr] = made
+                given.append((trial, jaxpr))
+            return result
+
+        perform(self.step, drawn[0], observed)
+        for trial, jaxpr in given:
+            trial.try_on((jaxpr,), seed)
+            if trial.broken is not None:
+                self.broken, self.drawn, self.arguments = (
+                    trial.broken,
+                    trial.drawn,
+                    trial.arguments,
+                )
+                return
+
+    def _part(self, part: Pass) -> _Part:
+        if part not in self.parts:
+            laws_of = tuple([one for one in part.laws if one in self.guarantees])
+            self.parts[part] = _Part(part, laws_of if self.guarantees else part.laws)
+        return self.parts[part]
 
 
 class _Wanted(NamedTuple):
@@ -167,6 +250,9 @@ def check_pass(
     arguments: Arguments = {"step": pass_, "guarantees": checked}
     changes = _Changes(laws.pass_is_a_function, arguments, pass_)
     trials = [Trial(laws.pass_keeps_its_guarantees, arguments), changes]
+    each = _EachPart(pass_, tuple(guarantees))
+    if not isinstance(pass_, Pass):
+        trials.append(each)
     if compiled:
         trials.append(Trial(laws.compiled_pass_agrees_with_evaluation, arguments))
     calls = Trial(laws.pass_preserves_side_effects, arguments)
@@ -177,7 +263,13 @@ def check_pass(
     wanted = _Wanted(*focus_of(focus), features, compiled)
     _try_random(trials, calls if compares else None, wanted, examples, seed)
     if changes.pairs and not any(trial.broken for trial in (*trials, calls)):
-        again = _tried_again(pass_, changes, trials, wanted)
+        found = [_tried_again(pass_, changes.pairs, trials, wanted)]
+        found += [
+            _tried_again(part.step, [*part.pairs.items()], [each], wanted)
+            for part in each.parts.values()
+            if part.pairs
+        ]
+        again = _joined([one for one in found if one is not None])
         if again is not None:
             retry = -(-examples // 2)
             _try_random(trials, calls if compares else None, again, retry, f"again {seed}")
@@ -185,18 +277,27 @@ def check_pass(
     return _report(pass_, checked, changes, allow_unchanged)
 
 
+def _joined(several: Sequence[_Wanted]) -> _Wanted | None:
+    """Return the steps and patterns of all; None if there are none."""
+    if not several:
+        return None
+    names = dict.fromkeys([name for one in several for name in one.names])
+    patterns = dict.fromkeys([pattern for one in several for pattern in one.patterns])
+    return several[0]._replace(names=tuple(names), patterns=tuple(patterns))
+
+
 def _tried_again(
-    step: AnyPass, changes: _Changes, trials: Sequence[Trial], wanted: _Wanted
+    step: AnyPass, pairs: Sequence[tuple[Jaxpr, Jaxpr]], trials: Sequence[Trial], wanted: _Wanted
 ) -> _Wanted | None:
     """Retry a pass that changed little; return the random programs for another round."""
-    found = changed_parts(changes.pairs)
-    if len(changes.pairs) >= ENOUGH and len(found.kinds) > FEW_KINDS:
+    found = changed_parts(pairs)
+    if len(pairs) >= ENOUGH and len(found.kinds) > FEW_KINDS:
         return None
     probed: dict[App, None] = {}
     for pattern, jaxpr in probes(step, found.patterns):
         probed[pattern] = None
         _try_program(trials, jaxpr, PROBE_SEEDS)
-    for jaxpr, _ in changes.pairs[:RETRIED]:
+    for jaxpr, _ in pairs[:RETRIED]:
         _try_program(trials, jaxpr, RETRY_SEEDS)
     features = wanted.features
     names = [
@@ -218,7 +319,7 @@ def _try_program(trials: Sequence[Trial], jaxpr: Jaxpr, seeds: range) -> None:
 def _try_random(
     trials: Sequence[Trial], calls: Trial | None, wanted: _Wanted, examples: int, seed: int | str
 ) -> None:
-    """Try a tenth of the examples several times: small programs, then others, then side effects."""
+    """Try tenths of the examples: small programs, others, loops and references, side effects."""
     names, patterns, features, compiled = wanted
     features = COMPILED if compiled else features
     each = [replace(features, focus=name) for name in names] or [features]
@@ -235,9 +336,17 @@ def _try_random(
     def redundant(choose: RandomSource) -> Drawn:
         return (redundant_program(choose, choose.pick(each), patterns=patterns),)
 
+    corners = [name for name in CORNERS if is_step_of(name, features)]
+
+    def corner(choose: RandomSource) -> Drawn:
+        focused = replace(features, focus=choose.pick(corners))
+        return (program(choose, focused, steps=choose.between(1, 4)),)
+
     plans: list[tuple[Draw, int]] = [(small, 5), (plain, 5)]
     if not compiled:
         plans = [(small, 3), (plain, 3), (redundant, 3)]
+    if corners and features.depth:
+        plans.append((corner, 3))
     for draw, tenths in plans:
         attempt_on(trials, draw, -(-examples * tenths // 10), seed)
     if calls is not None and not compiled:

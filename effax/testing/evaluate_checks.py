@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import numpy as np
 
 from effax.effects import Accum, Read, SideEffect, Write
 from effax.extend.guard import annotate_errors, results_of, typed
+from effax.ir.dtypes import family
 from effax.ir.errors import BadRule
 from effax.ir.primitive import Primitive, Typing, Value
-from effax.ir.types import RefType, Type
+from effax.ir.types import ArrayType, RefType, Type
 from effax.testing.generate.special_values import identical, special_values
 from effax.testing.generate.values import (
     Differs,
@@ -30,11 +32,52 @@ def shown_types(types: Sequence[Type]) -> str:
 def check_evaluation(prim: Primitive, types: Sequence[Type], typing: Typing) -> None:
     """Raise BadRule unless ``evaluate`` returns the declared types and has the declared effects."""
     label = f"the evaluation of {prim.name}"
-    copies = _inputs(types, 0)
-    before = [np.array(x) for x in copies]
-    outs = _evaluated(prim, label, copies, typing)
+    for inputs in _points(types):
+        _check_writes(prim, types, inputs, typing)
+    outs = _check_writes(prim, types, _inputs(types, 0), typing)
+    results = [np.array(x) for x in outs]
+    _evaluated(prim, label, _inputs(types, 1), typing)
+    for j, (x, y) in enumerate(zip(outs, results, strict=True)):
+        if x.tobytes() != y.tobytes():
+            raise BadRule(
+                f"result {j} of {label} changes at the next call",
+                expected="a new array each time",
+            )
+    # With side effects, results may differ between calls.
+    if not any(isinstance(e, SideEffect) for e in typing.effects):
+        for inputs in (*[_inputs(types, seed) for seed in range(3)], *_points(types)):
+            _check_repeatable(prim, label, inputs, typing)
+            _check_reads(prim, types, inputs, typing)
+
+
+POINTS: Final = (0, 1, -1)
+"""Values at which a primitive may do what it does at no other."""
+
+
+def _points(types: Sequence[Type]) -> Iterator[list[Value]]:
+    """Yield inputs with arrays of one value: all of them, and each of a few alone."""
+    arrays = [
+        i for i, t in enumerate(types) if isinstance(t, ArrayType) and family(t.dtype) != "void"
+    ]
+    alone = [(i,) for i in arrays] if 1 < len(arrays) < 4 else []
+    for chosen in (tuple(arrays), *alone):
+        for point in POINTS:
+            inputs = _inputs(types, 0)
+            for i in chosen:
+                inputs[i] = np.full(types[i].shape, point).astype(types[i].dtype)
+                inputs[i].flags.writeable = False
+            yield inputs
+
+
+def _check_writes(
+    prim: Primitive, types: Sequence[Type], inputs: Sequence[Value], typing: Typing
+) -> list[Value]:
+    """Raise BadRule for undeclared writes and for views of references; return the results."""
+    label = f"the evaluation of {prim.name}"
+    before = [np.array(x) for x in inputs]
+    outs = _evaluated(prim, label, inputs, typing)
     changes = {e.ref for e in typing.effects.effects if isinstance(e, Write | Accum)}
-    for i, (x, y, t) in enumerate(zip(copies, before, types, strict=True)):
+    for i, (x, y, t) in enumerate(zip(inputs, before, types, strict=True)):
         if not isinstance(t, RefType):
             continue
         if i not in changes and x.tobytes() != y.tobytes():
@@ -49,20 +92,7 @@ def check_evaluation(prim: Primitive, types: Sequence[Type], typing: Typing) -> 
                     f"result {j} of {label} is a view of reference {i}",
                     expected="a copy (`np.array(...)`)",
                 )
-    results = [np.array(x) for x in outs]
-    _evaluated(prim, label, _inputs(types, 1), typing)
-    for j, (x, y) in enumerate(zip(outs, results, strict=True)):
-        if x.tobytes() != y.tobytes():
-            raise BadRule(
-                f"result {j} of {label} changes at the next call",
-                expected="a new array each time",
-            )
-    # With side effects, results may differ between calls.
-    if not any(isinstance(e, SideEffect) for e in typing.effects):
-        for seed in range(3):
-            inputs = _inputs(types, seed)
-            _check_repeatable(prim, label, inputs, typing)
-            _check_reads(prim, types, inputs, typing)
+    return outs
 
 
 def _check_repeatable(prim: Primitive, label: str, inputs: Sequence[Value], typing: Typing) -> None:

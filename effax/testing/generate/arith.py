@@ -8,7 +8,7 @@ from effax.ir import prims as p
 from effax.ir.primitive import Primitive
 from effax.ir.prims import Name, OptimizationBarrier
 from effax.ir.syntax import Atom, Var
-from effax.testing.generate.program_builder import ProgramBuilder, swapped
+from effax.testing.generate.program_builder import DIVISORS, ProgramBuilder, swapped
 from effax.testing.generate.step import Steps
 
 JUMPING: Final[tuple[Primitive, ...]] = (
@@ -46,12 +46,14 @@ def mul(g: ProgramBuilder) -> None:
 
 def div(g: ProgramBuilder) -> None:
     x = g.operand()
-    divisor: Atom = g.literal(x.type.dtype, 2.0)
+    divisor: Atom = g.literal(x.type.dtype, g.choose.pick(DIVISORS))
+    magnitude = g.magnitude(x) / min(g.magnitude(divisor), 1.0)
     y = g.companion(x, linear=False)
     if isinstance(y, Var):
         square = g.one(p.Square(), g.squashed(y), magnitude=4.0)
         divisor = g.one(p.Add(), square, g.literal(x.type.dtype, 1.0))
-    g.one(p.Div(), x, divisor)
+        magnitude = g.magnitude(x)
+    g.squashed(g.one(p.Div(), x, divisor, magnitude=magnitude))
 
 
 STEPS: Final = Steps(

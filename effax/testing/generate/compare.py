@@ -8,7 +8,7 @@ from effax.ir import prims as p
 from effax.ir.dtypes import is_integer
 from effax.ir.primitive import Primitive
 from effax.ir.syntax import Lit
-from effax.testing.generate.program_builder import ProgramBuilder, swapped
+from effax.testing.generate.program_builder import SHIFTS, ProgramBuilder, swapped
 from effax.testing.generate.step import Steps
 
 COMPARING: Final[tuple[Primitive, ...]] = (
@@ -76,11 +76,19 @@ OF_INTEGERS: Final[tuple[Primitive, ...]] = (
 )
 
 
+OF_SHIFTS: Final = (p.ShiftLeft, p.ShiftRightLogical, p.ShiftRightArithmetic)
+
+
 def integers(g: ProgramBuilder) -> None:
     x = g.maybe(lambda v: is_integer(v.type.dtype))
     if x is None:
         x = g.one(p.ConvertElementType(g.features.ints[0]), g.fixed())
     prim = g.choose.pick(OF_INTEGERS)
+    if isinstance(prim, OF_SHIFTS) and g.choose.chance(60):
+        bits = 8 * x.type.dtype.itemsize
+        shift = g.choose.pick([s for s in SHIFTS if g.features.lowerable is False or s < bits])
+        g.one(prim, x, g.literal(x.type.dtype, shift))
+        return
     g.one(prim, *swapped(g, x, g.companion(x)))
 
 

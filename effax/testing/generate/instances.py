@@ -21,6 +21,30 @@ x: Final = Hole("x")
 y: Final = Hole("y")
 _SQUARE: Final = App(p.Mul, x, x)
 
+_CONSTANTS: Final = (
+    *[App(p.Div, x, Number(c)) for c in (3, 0.1, -0.7, 10)],
+    *[App(p.Mul, x, Number(c)) for c in (-1, 3, 0.1, 0.5)],
+    *[App(p.Add, App(p.Add, x, Number(a)), Number(b)) for a, b in ((1, -1), (0.1, 0.2), (3, 7))],
+    *[App(p.Rem, x, Number(c)) for c in (1, 2, 3, -4)],
+    *[App(p.IntegerPow(n), x) for n in (0, 1, 3, 4, 5, -1, -2, -3)],
+    *[App(p.Pow, x, Number(c)) for c in (0.5, 2, -1, 3, 0)],
+    *[App(p.ShiftLeft, x, Number(n)) for n in (1, 5, 7, 31, 33)],
+    *[App(p.ShiftRightLogical, x, Number(n)) for n in (1, 5, 31)],
+    *[App(p.ShiftRightArithmetic, x, Number(n)) for n in (1, 5, 31)],
+    *[App(p.Div, x, Number(n)) for n in (4, 5, -2)],
+)
+"""Applications to constants: a pass may be right for few of them."""
+
+_STEPS: Final = (
+    App(p.Floor, x),
+    App(p.Ceil, x),
+    App(p.RoundEven, x),
+    App(p.Sign, x),
+    App(p.Gt, x, y),
+    App(p.Sign, App(p.Sub, x, y)),
+)
+"""Applications that jump: at integers, at ties, at zero."""
+
 FORMS: Final = (
     App(p.Neg, App(p.Neg, x)),
     App(p.Mul, x, Number(1)),
@@ -57,6 +81,8 @@ FORMS: Final = (
     App(p.SelectN, App(p.Gt, x, y), y, x),
     App(p.SelectN, App(p.Ge, x, y), y, x),
     App(p.SelectN, App(p.Ge, x, Number(0)), y, y),
+    *_CONSTANTS,
+    *_STEPS,
 )
 """Patterns that passes commonly look for; some have a simpler equivalent, some only nearly."""
 

@@ -28,6 +28,17 @@ LARGE: Final = 30.0
 """Values of a greater magnitude are squashed before they are used."""
 
 
+UNSIGNED: Final = (0, 1, 2, 3, 0, 1, 2, 3, 4, 5, 7, 8, 31, 100)
+INTEGERS: Final = (0, 1, 2, 3, -1, 0, 1, 2, 3, -1, 4, 5, 7, 8, -2, -3, 31, 100)
+NUMBERS: Final = (0.5, 1.0, 2.0, -1.0, -0.25, 0.0, 0.5, 1.0, 2.0, -1.0, 3.0, 0.1, -0.7, 10.0)
+"""Constants, the simplest first. Powers of two, whose products are exact, are frequent."""
+
+DIVISORS: Final = (2.0, 3.0, 0.1, -1.0, 10.0, 1.0, -0.7, 0.5, 7.0)
+EXPONENTS: Final = (2, 3, -1, 4, 0, 1, -2, 5, 7, -3)
+SHIFTS: Final = (1, 2, 0, 3, 5, 7, 8, 31, 32, 40)
+"""Constants in the place of divisors, exponents and shifts."""
+
+
 Accept = Callable[[Var], bool]
 
 
@@ -178,11 +189,11 @@ class ProgramBuilder:
             case "bool":
                 return lit(self.choose.pick((True, False)), type_)
             case "uint":
-                return lit(self.choose.pick((0, 1, 2, 3)), type_)
+                return lit(self.choose.pick(UNSIGNED), type_)
             case "int":
-                return lit(self.choose.pick((0, 1, 2, 3, -1)), type_)
+                return lit(self.choose.pick(INTEGERS), type_)
             case _:
-                return lit(self.choose.pick((0.5, 1.0, 2.0, -1.0, -0.25, 0.0)), type_)
+                return lit(self.choose.pick(NUMBERS), type_)
 
     def threshold(self, dtype: DType) -> Lit:
         """Return a float to compare with; no sum or difference equals it up to rounding."""

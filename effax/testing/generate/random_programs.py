@@ -115,14 +115,14 @@ def program_with(
 def varied_program(choose: RandomSource, features: Features = NUMERIC) -> Jaxpr:
     """Return a program full of one kind of step; of ``focus``, if there is one."""
     if not features.focus:
-        names = [name for name in step_names() if _is_of(name, features)]
+        names = [name for name in step_names() if is_step_of(name, features)]
         # Loops and branches are preferred: passes do most of their work there.
         kinds = ["", *names, *(features.control * 6 if features.depth else ())]
         features = replace(features, focus=choose.pick(kinds))
     return program(choose, features)
 
 
-def _is_of(name: str, features: Features) -> bool:
+def is_step_of(name: str, features: Features) -> bool:
     """Return whether the features allow a kind of step."""
     family, _, rest = name.partition(".")
     if not rest:

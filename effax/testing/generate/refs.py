@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from effax.ir.build import Builder
 from effax.ir.dtypes import is_inexact_dtype
 from effax.ir.indexing import whole
 from effax.ir.prims import refs as p
 from effax.ir.syntax import Atom, Var
 from effax.ir.types import ArrayType
 from effax.testing.generate.index import fits, indexer, part_type
+from effax.testing.generate.nested_access import KINDS, enclosed
 from effax.testing.generate.program_builder import LARGE, ProgramBuilder
 from effax.testing.generate.step import Steps
 
@@ -71,6 +73,42 @@ def addupdate(g: ProgramBuilder) -> None:
     g.magnitudes[ref.id] = min(g.magnitude(ref) + 4.0, LARGE)
 
 
+def nested(g: ProgramBuilder) -> None:
+    """Append a load, a nested program that stores, and a load; or the same of stores and a load."""
+    kinds = [kind for kind in KINDS if kind in g.features.control]
+    if not kinds or g.depth <= 0:
+        get(g)
+        return
+    ref, kind = _ref(g), g.choose.pick(kinds)
+    everything = whole(ref.type.shape)
+    value = _moderate(g, g.value(part_type(ref, everything, []), g.is_linear(ref)))
+    swap, load = p.Swap(everything), p.Get(everything)
+    stores = g.choose.chance(65)
+    b = Builder([ref.type, value.type])
+    if not stores:
+        outs: list[Atom] = [b(load, b.binders[0])]
+    else:
+        added = ref.type.dtype.kind != "b" and g.choose.chance(40)
+        b.emit(p.AddUpdate(everything) if added else swap, b.binders)
+        outs = []
+    prim, before, after = enclosed(kind, b.finish(outs), g.predicate())
+    magnitude = max(g.magnitude(ref), 4.0)
+
+    def outer() -> None:
+        if stores:
+            g.one(load, ref, magnitude=magnitude)
+            return
+        old = g.one(swap, ref, value, magnitude=magnitude)
+        if g.choose.chance(70):
+            # A store, whose result is not used.
+            g.arrays.remove(old)
+            g.used.add(old.id)
+
+    outer()
+    g.emit(prim, *before, ref, value, *after, magnitude=magnitude)
+    outer()
+
+
 def consume(g: ProgramBuilder) -> None:
     own = [r for r in g.refs if r.id in g.made]
     if not own:
@@ -98,4 +136,6 @@ def _moderate(g: ProgramBuilder, value: Atom) -> Atom:
     return g.squashed(value) if g.magnitude(value) > 8 else value
 
 
-STEPS: Final = Steps(refs=((7, get), (7, swap), (7, addupdate), (4, new), (2, empty), (2, consume)))
+STEPS: Final = Steps(
+    refs=((7, get), (7, swap), (7, addupdate), (4, new), (2, empty), (2, consume), (3, nested))
+)

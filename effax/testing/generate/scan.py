@@ -28,6 +28,8 @@ def scan(g: ProgramBuilder, generate: Generate) -> None:
     length, xs = _scanned(g)
     consts = [*references(g, lambda r: r not in xs), *arguments(g, 2)]
     carry = carried(g, lambda v: prod(v.type.shape) * length <= 2 * MAX_ELEMENTS)
+    if g.choose.chance(20):
+        carry = []
     ins = [*consts, *carry, *xs]
     types = [*(v.type for v in (*consts, *carry)), *(element_type(v.type) for v in xs)]
     inner = inside(g, types, variables(ins))
@@ -44,8 +46,8 @@ def scan(g: ProgramBuilder, generate: Generate) -> None:
 def _scanned(g: ProgramBuilder) -> tuple[int, list[Var]]:
     """A length, and arrays and references with that many elements along their leading axis."""
     first = g.maybe(lambda v: len(v.type.shape) > 0)
-    if first is None or g.choose.chance(25):
-        length, xs = g.choose.pick((2, 3, 0, 1, 0)), []
+    if first is None or g.choose.chance(40):
+        length, xs = g.choose.pick((2, 1, 3, 0, 1)), []
     else:
         length, xs = first.type.shape[0], [first]
         xs += arguments(g, 1, lambda v: v.type.shape[:1] == (length,))

@@ -64,6 +64,23 @@ def special_values(rng: np.random.Generator, type_: Type, extremes: bool = True)
     return values[rng.integers(0, len(values), prod(type_.shape))].reshape(type_.shape)
 
 
+TIED: Final = (0, 1, -1, 2, 0.5, -0.5, 1.5, -2.5)
+"""Few numbers, at which comparisons tie and roundings jump; integers have the whole ones."""
+
+
+def tied_values(rng: np.random.Generator, type_: Type) -> np.ndarray:
+    """Return an array of few different numbers, in random order."""
+    kind = family(type_.dtype)
+    if kind == "void":
+        return np.zeros(type_.shape, type_.dtype)
+    few = [c for c in TIED if isinstance(c, int)] if rng.random() < 0.5 or kind in _WHOLE else TIED
+    values = np.asarray([abs(c) if kind == "uint" else c for c in few]).astype(type_.dtype)
+    return values[rng.integers(0, len(values), prod(type_.shape))].reshape(type_.shape)
+
+
+_WHOLE: Final = ("bool", "int", "uint")
+
+
 def all_together(dtypes: Sequence[DType]) -> list[np.ndarray]:
     """Return an array of one axis a dtype: together, all combinations of special values."""
     rows = [*product(*[range(len(special(d))) for d in dtypes])]

@@ -9,7 +9,7 @@ import numpy as np
 from effax.ir.primitive import Value
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type
-from effax.testing.generate.special_values import identical, special_values
+from effax.testing.generate.special_values import identical, special_values, tied_values
 from effax.testing.generate.values import (
     Differs,
     Outcome,
@@ -22,7 +22,7 @@ from effax.testing.generate.values import (
 
 
 def special_inputs(types: Sequence[Type], seed: int, extremes: bool) -> Iterator[list[Value]]:
-    """Yield inputs with special values: in one input alone, then in most of them.
+    """Yield inputs with special values: in one input alone, then in most; then with ties.
 
     Args:
         types: the types of the inputs.
@@ -41,6 +41,7 @@ def special_inputs(types: Sequence[Type], seed: int, extremes: bool) -> Iterator
         _with_specials(rng, t, x, extremes) if rng.random() < 0.7 else x
         for t, x in zip(types, dense, strict=True)
     ]
+    yield [tied_values(rng, t) for t in types]
 
 
 def _with_specials(rng: np.random.Generator, type_: Type, x: Value, extremes: bool) -> Value:

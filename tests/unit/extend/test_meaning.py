@@ -120,6 +120,14 @@ def peeks_at_times(r: Value, x: Value) -> Sequence[Value]:
     return [np.array(r if x[0] > 0 else x)]
 
 
+def peeks_at_zero(r: Value, x: Value) -> Sequence[Value]:
+    return [np.array(x if x.any() else r)]
+
+
+def peeks_at_minus_one(r: Value, x: Value) -> Sequence[Value]:
+    return [np.array(r if (x == -1).any() else x)]
+
+
 @pytest.mark.parametrize(
     ("meaning", "says", "what"),
     [
@@ -133,6 +141,8 @@ def peeks_at_times(r: Value, x: Value) -> Sequence[Value]:
         (counts, (ACCUM,), "result 0"),
         (peeks, (), "result 0"),
         (peeks_at_times, (), "result 0"),
+        (peeks_at_zero, (), "result 0"),
+        (peeks_at_minus_one, (), "result 0"),
     ],
 )
 def test_contents_that_matter_are_read(meaning: Meaning, says: tuple[Any, ...], what: str) -> None:
