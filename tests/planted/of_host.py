@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from effax.ir.prims import DebugCallback
+from effax.ir.prims import DebugCallback, Scan
 from effax.ir.syntax import Atom, Eqn, Jaxpr
 from effax.testing.laws.pass_set import Passes
 from effax.transforms.discharge import Discharged
@@ -14,6 +14,7 @@ from effax.transforms.framework.rules import BatchBuilder, BatchOut, JvpOut, Rul
 from effax.transforms.optimize.dce import Dce
 from effax.transforms.partial_eval.partial_eval import PartialEval
 from effax.transforms.rules.host import primal_jvp, sequential_batch
+from effax.transforms.rules.scan.vmap import batch_together
 from tests.planted.planting import Bug, wrong_rule
 
 RIGHT = Passes()
@@ -116,4 +117,5 @@ BUGS: tuple[Bug, ...] = (
     in_rule("jvp passes tangents", DERIVATIVES, SMOOTH, jvp=of_tangents),
     in_rule("inactive elements call", BATCH, "cond", batch=inactive_elements_too),
     in_rule("the batch calls once", BATCH, SMOOTH, batch=for_all_at_once),
+    wrong_rule("calls of nested batches interleave", BATCH, SMOOTH, Scan, batch=batch_together),
 )

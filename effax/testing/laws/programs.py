@@ -15,6 +15,7 @@ from returns.unsafe import unsafe_perform_io
 
 from effax.ir.analysis.check import check
 from effax.ir.analysis.diff import diff
+from effax.ir.analysis.faults import FaultKind
 from effax.ir.errors import EffaxError, ParseError
 from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Value
@@ -118,7 +119,10 @@ def parse_inverts_print_of_closed(
 def parse_refuses_other_texts(
     jaxpr: Jaxpr, seed: int = 0, primitives: Registry | None = None
 ) -> None:
-    """parse(t) = g with parse(str(g)) = g, or t is refused, for a t similar to str(f)."""
+    """parse(t) = g with parse(str(g)) = g, or t is refused, for a t similar to str(f).
+
+    Literals of g have their types.
+    """
     text = str(renumbered(jaxpr))
     choose = RandomSource(Random(seed))
     for _ in range(8):
@@ -127,6 +131,9 @@ def parse_refuses_other_texts(
         except ParseError:
             continue
         assert parse(str(made), primitives) == made, f"not read back:\n{made}"
+        faults = check(made).swap().value_or(())
+        wrong = [fault for fault in faults if fault.kind is FaultKind.LITERAL]
+        assert not wrong, f"a literal does not have its type:\n{made}"
 
 
 @law(of_primitives=True)

@@ -26,8 +26,14 @@ from effax.transforms.vmap.engine import closed_batch
 def scan_batch(
     b: BatchBuilder, prim: Scan, ins: Sequence[Atom], batched: Sequence[bool], size: int
 ) -> BatchOut:
-    if _only_calls(prim, ins):
-        return sequential_batch(b, prim, ins, batched, size)
+    """Return one loop for all batch elements, or a loop for each if it only calls back."""
+    step = sequential_batch if _only_calls(prim, ins) else batch_together
+    return step(b, prim, ins, batched, size)
+
+
+def batch_together(
+    b: BatchBuilder, prim: Scan, ins: Sequence[Atom], batched: Sequence[bool], size: int
+) -> BatchOut:
     closed, given = closed_batch(b, prim, batched, size)
     inner = batched_subjaxpr(b, prim.jaxpr, closed, size, given)
     args: list[Atom] = []
