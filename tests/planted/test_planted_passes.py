@@ -119,7 +119,7 @@ def next_floor(b: Builder, eqn: Eqn) -> Any:
     return b(p.Add(), b(p.Floor(), x), lit(1, x.type))
 
 
-def halves_up(b: Builder, eqn: Eqn) -> Any:
+def ties_upward(b: Builder, eqn: Eqn) -> Any:
     """Rewrite round(x) to floor(x + 1/2), which differs at ties."""
     if not isinstance(eqn.prim, p.RoundEven):
         return None
@@ -231,14 +231,14 @@ WRONG: Sequence[AnyPass] = (
     changing(roots_for_powers),
     changing(closed_at_ties),
     changing(next_floor),
-    changing(halves_up),
+    changing(ties_upward),
     changing(quotient_signs),
     changing(last_positions),
     changing(single_iterations),
     changing(without_carries),
     *[across(reloads, kind) for kind in ("jit", "cond", "scan", "while")],
     *[across(dead_stores, kind) for kind in ("jit", "cond", "scan")],
-    inline | simplify | fold | changing(halves_up) | cse | dce,
+    inline | simplify | fold | changing(ties_upward) | cse | dce,
     inline | simplify | fold | changing(quotient_signs) | cse | dce,
     inline | cse | changing(reciprocal, BITS) | dce,
     fixpoint(inline | cse | changing(next_floor) | dce),
