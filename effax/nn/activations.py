@@ -180,8 +180,11 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     >>> nn.celu(jnp.array([0.0, 2.0]))
     Array([0., 2.], dtype=float32)
     """
-    low = uf.expm1(uf.true_divide(uf.minimum(x, 0.0), alpha))
-    return uf.add(uf.maximum(x, 0.0), uf.multiply(alpha, low))
+    value = as_value(x, "the argument of celu")
+    positive = uf.greater(value, 0)
+    # Large values are masked, as for elu; at 0 the second derivative is that from the left.
+    low = uf.expm1(uf.true_divide(uf.where(positive, 0.0, value), alpha))
+    return uf.where(positive, value, uf.multiply(alpha, low))
 
 
 def selu(x: ArrayLike) -> Array:

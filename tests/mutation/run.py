@@ -20,7 +20,16 @@ from effax.ir.analysis.queries import walk
 from effax.ir.build import Builder
 from effax.ir.dtypes import as_dtype
 from effax.ir.primitive import Primitive
-from effax.ir.prims import Add, BitcastConvertType, Cholesky, Clamp, EmptyRef, IntegerPow
+from effax.ir.prims import (
+    Add,
+    BitcastConvertType,
+    Cholesky,
+    Clamp,
+    EmptyRef,
+    IntegerPow,
+    Sin,
+    StraightThrough,
+)
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import array_type
 from effax.testing import laws
@@ -93,12 +102,20 @@ def _positive_factorised() -> Jaxpr:
     return b.finish([b(Cholesky(), b(Add(), square, one))])
 
 
+def _straight_through() -> Jaxpr:
+    """The sine of an array, with its own derivative."""
+    b = Builder([F3])
+    value = b(Sin(), *b.binders)
+    return b.finish([b(StraightThrough(), value, value)])
+
+
 @cache
 def specimens() -> dict[type[Primitive], list[Specimen]]:
     """The programs by the primitives that are in them, those made for a primitive first."""
     found: dict[type[Primitive], list[Specimen]] = {}
     others = [Specimen(make(), None) for make in nested.PROGRAMS.values()]
     found[Clamp] = [Specimen(p, None) for p in programs_of(Clamp(), [F3] * 3, BETWEEN)]
+    found[StraightThrough] = [Specimen(_straight_through(), None)]
     found[Cholesky] = [Specimen(_positive_factorised(), None)]
     # Of floats rounding decides the bits, and laws say nothing.
     bits = BitcastConvertType(as_dtype("uint32"))

@@ -394,7 +394,12 @@ EXPONENTIALS = {
     ),
     "sigmoid": trap(lambda m, x: m.nn.sigmoid(x), (-inf, 0.0, 0.0, 0.0), (inf, 1.0, 0.0, 0.0)),
     "elu": trap(lambda m, x: m.nn.elu(x), (0.0, 0.0, 1.0, 1.0), (1000.0, 1000.0, 1.0, 0.0)),
-    "celu": trap(lambda m, x: m.nn.celu(x), (-1.0, expm1(-1), exp(-1), exp(-1))),
+    "celu": trap(
+        lambda m, x: m.nn.celu(x),
+        (-1.0, expm1(-1), exp(-1), exp(-1)),
+        (0.0, 0.0, 1.0, 1.0),
+        but=(0.0,),
+    ),
     "cumlogsumexp": trap(
         lambda m, x: m.lax.cumlogsumexp(twice(m, x))[1],
         (0.0, LN2, 1.0, 0.0),
