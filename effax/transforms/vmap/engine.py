@@ -253,7 +253,8 @@ class _Batcher(Rewriter):
                 batched = (True,) * len(args) if rule else batched
         if not rule:
             self.keep(eqn, tuple(args))
-            self._replace_reads(eqn)
+            if self.safe is not None:
+                self._replace_reads(eqn, self.safe)
             return
         types = tuple([a.type for a in ins])
         try:
@@ -268,7 +269,8 @@ class _Batcher(Rewriter):
         results = b.inline(body, args, source)
         for v, result, has in zip(outs, results, out_batched, strict=True):
             atoms[v.id], flags[v.id] = result, has
-        self._replace_reads(eqn)
+        if self.safe is not None:
+            self._replace_reads(eqn, self.safe)
 
     def _context(self, eqn: Eqn) -> tuple[frozenset[int], bool]:
         """Return which operands are unbatched references, and whether the equation needs the mask.
@@ -291,17 +293,17 @@ class _Batcher(Rewriter):
         ]
         return unbatched_refs, True in outer
 
-    def _replace_reads(self, eqn: Eqn) -> None:
+    def _replace_reads(self, eqn: Eqn, safe: Safe) -> None:
         """Replace what inactive elements read from references of an outer scope."""
-        if self.safe is None or not any(isinstance(e, Read) for e in eqn.effects):
+        if not any(isinstance(e, Read) for e in eqn.effects):
             return
         refs = [a for a in eqn.ins if isinstance(a, Var) and type(a.type) is RefType]
         if eqn.prim.subjaxprs() or all(a.id in self.local_refs for a in refs):
             return
         for v in eqn.outs:
             if v.id in self.used:
-                safe = self.safe.of_active if self.flags[v.id] else self.safe.if_any
-                self.env[v.id] = safe(self.env[v.id])
+                replace = safe.of_active if self.flags[v.id] else safe.if_any
+                self.env[v.id] = replace(self.env[v.id])
 
     def _allocate(self, eqn: Eqn, args: list[Atom]) -> bool:
         """Record an allocation; return whether it is batched, and then broadcast its operand."""
