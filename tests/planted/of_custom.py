@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from effax.ir.prims import CustomJvp, CustomVjp, CustomVmap, Rev
 from effax.ir.syntax import Atom
+from effax.ir.types import RefType
 from effax.transforms.framework.rules import BatchBuilder, BatchOut, JvpOut, Linear, RuleBuilder
 from effax.transforms.rules.custom.jvp import custom_jvp_jvp, custom_vjp_jvp
 from effax.transforms.rules.custom.transpose import custom_call_transpose
@@ -30,6 +31,16 @@ def reverse_forgets(
     b: RuleBuilder, prim: CustomVjp, primals: Sequence[Atom], tangents: Tangents
 ) -> JvpOut:
     return custom_vjp_jvp(b, prim, primals, _without_last(tangents))
+
+
+def reverse_forgets_references(
+    b: RuleBuilder, prim: CustomVjp, primals: Sequence[Atom], tangents: Tangents
+) -> JvpOut:
+    """No cotangent reaches a reference among the arguments."""
+    pairs = zip(primals, tangents, strict=True)
+    return custom_vjp_jvp(
+        b, prim, primals, [None if isinstance(x.type, RefType) else t for x, t in pairs]
+    )
 
 
 def elements_change_places(
@@ -57,6 +68,13 @@ BUGS: tuple[Bug, ...] = (
         "custom",
         CustomVjp,
         jvp=reverse_forgets,
+    ),
+    wrong_rule(
+        "a reverse rule forgets its references",
+        "custom rules",
+        "custom",
+        CustomVjp,
+        jvp=reverse_forgets_references,
     ),
     wrong_rule(
         "elements of a batching rule change places",

@@ -121,6 +121,7 @@ SUITES: Final[dict[str, tuple[tuple[Law, Programs], ...]]] = {
         (laws.collectives_commute_with_transpose, _open_linear),
         (laws.transpose_is_adjoint, _sharded_linear),
     ),
+    "custom rules": ((laws.true_rules_keep_derivatives, _plain),),
     "branches in reverse": ((laws.reverse_commutes_with_vmap_of_branches, _plain),),
     "passed values": ((laws.vmap_leaves_passed_values_unbatched, _plain),),
     "calls of batches": ((laws.vmap_repeats_side_effects, _plain),),

@@ -118,8 +118,9 @@ def _check_changed_refs(prim: CustomVjp, given: Sequence[bool]) -> None:
                 "backward rule takes cotangents of results, and none of what it wrote",
                 expected="a function that only reads its differentiated references",
                 found=f"{e.word} of {prim.call.name_of(e.ref)}",
-                remedy="return the value and write it outside of the function, or set a forward "
-                "rule with `custom_jvp`, which takes the tangent reference",
+                remedy="write `stop_gradient(value)` if what is written has no derivative, return "
+                "the value and write it outside of the function, or set a forward rule with "
+                "`custom_jvp`, which takes the tangent reference",
             )
 
 
