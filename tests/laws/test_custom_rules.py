@@ -15,7 +15,9 @@ CONTROL = ("jit", "remat", "cond", "scan", "while", "custom")
 RULED = replace(NUMERIC, control=CONTROL, focus="custom")
 DERIVED = replace(SMOOTH, control=CONTROL, focus="custom", refs=False)
 REVERSED = replace(DERIVED, control=("jit", "remat", "cond", "scan", "custom"))
-OF_REFS = replace(REVERSED, refs=True)
+OF_REFS = replace(
+    REVERSED, refs=True, control=(*REVERSED.control, "custom_vjp"), focus="custom_vjp"
+)
 
 
 @settings(max_examples=12)

@@ -72,7 +72,7 @@ BUGS: tuple[Bug, ...] = (
     wrong_rule(
         "a reverse rule forgets its references",
         "custom rules",
-        "custom",
+        "custom_vjp",
         CustomVjp,
         jvp=reverse_forgets_references,
     ),

@@ -136,6 +136,18 @@ def custom(g: ProgramBuilder, generate: Generate) -> None:
 
     Its function reads the references among its arguments.
     """
+    _call(g, generate, g.choose.below(5))
+
+
+def custom_vjp(g: ProgramBuilder, generate: Generate) -> None:
+    """Append a call with a reverse rule, and none for forward derivatives if it reads references.
+
+    Both cannot be combined with references, so laws of forward mode have no such calls.
+    """
+    _call(g, generate, 5)
+
+
+def _call(g: ProgramBuilder, generate: Generate, kind: int) -> None:
     ins = arguments(g, 3)
     read = [] if any(map(g.is_linear, ins)) else references(g, lambda r: not g.is_linear(r))
     ins = [*ins, *read]
@@ -153,7 +165,7 @@ def custom(g: ProgramBuilder, generate: Generate) -> None:
         if not outs:
             return
     flags = [inner.is_linear(v) for v in outs]
-    call(g, ruled(inner.finish(outs), g.choose.below(5), g.choose.chance(50)), ins, flags)
+    call(g, ruled(inner.finish(outs), kind, g.choose.chance(50)), ins, flags)
 
 
 def ruled(jaxpr: Jaxpr, kind: int, recurs: bool = False) -> Primitive:
@@ -164,7 +176,7 @@ def ruled(jaxpr: Jaxpr, kind: int, recurs: bool = False) -> Primitive:
         return CustomVmap(jaxpr, vmap_rule, 0, "f")
     forward = ForwardOfProgram(jaxpr, recurs)
     own = vmap_rule if kind in (2, 4) else None
-    if kind <= 2:
+    if kind <= 2 or (has_refs and kind < 5):
         return CustomJvp(jaxpr, forward, 0, "f", own)
     reverse = ReverseOfProgram(jaxpr, recurs)
     try:
@@ -174,9 +186,7 @@ def ruled(jaxpr: Jaxpr, kind: int, recurs: bool = False) -> Primitive:
     except TransformError:
         # A loop without a bound has no reverse derivative.
         return CustomJvp(jaxpr, forward, 0, "f", own)
-    # Both derivatives of a function of references cannot be combined.
-    made = CustomVjp(jaxpr, reverse, 0, "f", forward, own)
-    return CustomVjp(jaxpr, reverse, 0, "f", None, own) if has_refs else made
+    return CustomVjp(jaxpr, reverse, 0, "f", None if has_refs else forward, own)
 
 
-STEPS: Final = Steps(nested={"custom": (6, custom)})
+STEPS: Final = Steps(nested={"custom": (6, custom), "custom_vjp": (6, custom_vjp)})

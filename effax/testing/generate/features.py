@@ -33,7 +33,8 @@ class Features:
         complexes: the complex dtypes.
         ints: the integer dtypes; a signed one of at least 32 bits among them.
         refs: whether programs use references.
-        control: which of jit, remat, cond, scan, while, shard_map, solve, custom they use.
+        control: which of jit, remat, cond, scan, while, shard_map, solve, custom,
+            custom_vjp they use.
         differentiable: whether they are smooth: no ``stop_gradient``, no jumps.
         lowerable: whether they have one meaning on every machine: no order among writes to one
             position, no overflow of conversions.

@@ -22,7 +22,7 @@ from effax.testing.laws.transpose import random_cotangents
 from effax.transforms.framework.runner import unwrap
 from effax.transforms.reverse.engine import reverse
 
-RULED = replace(SMOOTH, control=("jit", "remat", "cond", "scan", "custom"), focus="custom")
+RULED = replace(SMOOTH, control=("jit", "cond", "scan", "custom", "custom_vjp"), focus="custom_vjp")
 
 
 @law(features=RULED)
