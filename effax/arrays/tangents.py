@@ -68,7 +68,7 @@ def _checked_leaf(leaf: object, type_: Type, what: str) -> Array:
     ct_spec = tangent_type(type_)
     if isinstance(leaf, np.ndarray | np.generic) and leaf.dtype == ct_spec.dtype:
         # Also 64 bits, where these are off: the primal has them.
-        x: Array = from_numpy(np.asarray(leaf))
+        x: Array = from_numpy(np.array(leaf))
     else:
         x = as_value(leaf, what)
     if not is_inexact_dtype(ct_spec.dtype):
