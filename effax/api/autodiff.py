@@ -34,12 +34,12 @@ from effax.arrays.collector import paused_collector
 from effax.arrays.promotion import converted
 from effax.arrays.ref import Ref
 from effax.arrays.rules.values import retried_on_values
-from effax.arrays.tangents import checked_cotangents, tangent_for, zero_of
+from effax.arrays.tangents import checked_cotangent, checked_cotangents, tangent_for, zero_of
 from effax.arrays.tracing import like, shown_tree
 from effax.ir.dtypes import DType
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.syntax import Jaxpr
-from effax.ir.types import Type, is_inexact, tangent_type
+from effax.ir.types import RefType, Type, is_inexact, tangent_type
 from effax.transforms.framework.runner import unwrap
 from effax.transforms.jvp import jvp as jvp_pass
 from effax.transforms.transpose.engine import GradValue
@@ -405,13 +405,18 @@ def checked_tangents(
             expected=shown_tree(in_tree),
             found=shown_tree(treedef),
         )
-    for x, t, what in zip(leaves, types, tangent_names, strict=True):
-        found = getattr(x, "type", None)
-        if found is not tangent_type(t):
-            raise IllTyped(
-                f"{what} has the wrong type", expected=str(tangent_type(t)), found=str(found)
-            )
-    return leaves
+    return [_checked_tangent(*xs) for xs in zip(leaves, types, tangent_names, strict=True)]
+
+
+def _checked_tangent(x: object, type_: Type, what: str) -> Operand:
+    if not isinstance(type_, RefType) and not isinstance(x, Ref):
+        return checked_cotangent(x, type_, what)
+    found = getattr(x, "type", type(x).__name__)
+    if not isinstance(x, Ref) or found is not tangent_type(type_):
+        raise IllTyped(
+            f"{what} has the wrong type", expected=str(tangent_type(type_)), found=str(found)
+        )
+    return x
 
 
 def _with_zeros(

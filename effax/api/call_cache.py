@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import is_
+from threading import RLock
 from typing import Final, NamedTuple, TypeGuard, TypeVar, cast
 from weakref import WeakSet, ref
 
@@ -20,8 +21,17 @@ from effax.ir.types import Type
 from effax.lowering.xla import backend
 from effax.tree import PyTreeDef
 
-BOUND: Final = 4096
+BOUND: Final = 512
 """The number of signatures for which one function has entries; the oldest is dropped first."""
+
+FEW: Final = 16
+"""The number of entries of one function that do not count for ``BOUND_OF_ALL``."""
+
+BOUND_OF_ALL: Final = 1024
+"""The number of entries of all functions with more than ``FEW``: some 300 megabytes.
+
+Beyond it, the function with the most entries loses its oldest one.
+"""
 
 WITH_TYPE: Final = (DeviceArray, EagerRef)
 """The classes of which every instance has its type as the attribute ``_type``."""
@@ -58,30 +68,51 @@ class CallSignature(NamedTuple):
 class CacheEntry:
     """A traced call, and the function that runs it once it is compiled."""
 
-    __slots__ = ("flat", "runner")
+    __slots__ = ("flat", "lock", "runner")
 
     def __init__(self, flat: FlatFunction) -> None:
         self.flat: FlatFunction = flat
         self.runner: Runner | None = None
+        # Of several threads that call first, one compiles.
+        self.lock: Final = RLock()
 
 
-_live: Final[WeakSet[CallCache]] = WeakSet()
+class _Live:
+    """The caches of all functions, and the lock under which any of them changes.
+
+    Lookups need no lock: they are single operations of dictionaries.
+    """
+
+    def __init__(self) -> None:
+        # Reentrant: a static argument may be collected while an entry is added.
+        self.lock: Final = RLock()
+        self.caches: Final[WeakSet[CallCache]] = WeakSet()
+
+    def clear(self) -> None:
+        with self.lock:
+            for cache in tuple(self.caches):
+                cache.clear()
+
+    def size(self) -> int:
+        with self.lock:
+            return sum(len(cache.entries) for cache in self.caches)
+
+    def drop_one_too_many(self) -> None:
+        """Drop an entry where all functions have more than ``BOUND_OF_ALL``."""
+        large = [cache for cache in self.caches if len(cache.entries) > FEW]
+        if sum(len(cache.entries) for cache in large) > BOUND_OF_ALL:
+            max(large, key=lambda cache: len(cache.entries)).drop_oldest()
 
 
-def _clear_all() -> None:
-    for cache in tuple(_live):
-        cache.clear()
-
-
-register_cache(
-    Cache(
-        "effax.api.call_cache._live", None, _clear_all, lambda: sum(len(c.entries) for c in _live)
-    )
-)
+_live: Final = _Live()
+register_cache(Cache("effax.api.call_cache._live", BOUND_OF_ALL, _live.clear, _live.size))
 
 
 class CallCache:
-    """The entries of one jitted function, which owns the cache. Each table is bounded by ``BOUND``.
+    """The entries of one jitted function, which owns the cache.
+
+    Each table is bounded by ``BOUND``. What leaves ``entries`` leaves the indices too, and with it
+    the executable is freed, unless another function has the same program.
 
     Two indices find the runner of an entry from a key that is quicker to make than a signature:
 
@@ -96,7 +127,8 @@ class CallCache:
         self.entries: dict[CallSignature, CacheEntry] = {}
         self.by_types: dict[ShortKey, Runner] = {}
         self.by_structure: dict[ShortKey, Runner] = {}
-        _live.add(self)
+        with _live.lock:
+            _live.caches.add(self)
         # Weakly: the keys have the callback, so that a strong reference would be a cycle.
         this = ref(self)
 
@@ -109,7 +141,25 @@ class CallCache:
 
     def add(self, signature: CallSignature, entry: CacheEntry) -> None:
         """Keep an entry."""
-        _insert(self.entries, signature, entry)
+        with _live.lock:
+            self.entries[signature] = entry
+            if len(self.entries) > BOUND:
+                self.drop_oldest()
+            _live.drop_one_too_many()
+
+    def drop_oldest(self) -> None:
+        """Remove the entry that was added first."""
+        self._remove([next(iter(self.entries))])
+
+    def _remove(self, signatures: Sequence[CallSignature]) -> None:
+        """Remove entries, and what finds them."""
+        with _live.lock:
+            removed = [self.entries.pop(signature, None) for signature in signatures]
+            gone = [entry.runner for entry in removed if entry is not None and entry.runner]
+            if gone:
+                for table in (self.by_types, self.by_structure):
+                    for key in [k for k, runner in table.items() if runner in gone]:
+                        del table[key]
 
     def index(
         self,
@@ -145,21 +195,23 @@ class CallCache:
 
     def remove_stale(self) -> None:
         """Remove the entries of which a static argument has been collected."""
-        for signature in list(self.entries):
-            if signature.static is not None and signature.static.is_stale():
-                self.entries.pop(signature, None)
+        with _live.lock:
+            entries = list(self.entries)
+            self._remove([s for s in entries if s.static is not None and s.static.is_stale()])
 
     def clear(self) -> None:
         """Remove all entries."""
-        self.entries.clear()
-        self.by_types.clear()
-        self.by_structure.clear()
+        with _live.lock:
+            self.entries.clear()
+            self.by_types.clear()
+            self.by_structure.clear()
 
 
 def _insert(table: dict[K, V], key: K, value: V) -> None:
-    table[key] = value
-    if len(table) > BOUND:
-        table.pop(next(iter(table)))
+    with _live.lock:
+        table[key] = value
+        if len(table) > BOUND:
+            del table[next(iter(table))]
 
 
 def _structured(

@@ -140,10 +140,13 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
         leaves: list[object],
     ) -> Runner:
         """Compile an entry, and index the call where it has no static arguments."""
-        entry.runner = runner(ready(compiled(entry.flat.jaxpr), entry.flat))
+        with entry.lock:
+            made = entry.runner
+            if made is None:
+                made = entry.runner = runner(ready(compiled(entry.flat.jaxpr), entry.flat))
         if not self._has_static:
-            self._cache.index(args, kwargs, leaves, entry.runner)
-        return entry.runner
+            self._cache.index(args, kwargs, leaves, made)
+        return made
 
     def _program_of(self, call: _Call) -> FlatFunction:
         """Return the program of a call whose entry was traced with other references."""

@@ -61,10 +61,13 @@ def checked_cotangents(
             found=shown_tree(treedef),
         )
     leaf_names = names or [what + path for path in tree.paths(cts)]
-    return [_checked_leaf(x, t, name) for x, t, name in zip(leaves, types, leaf_names, strict=True)]
+    return [
+        checked_cotangent(x, t, name) for x, t, name in zip(leaves, types, leaf_names, strict=True)
+    ]
 
 
-def _checked_leaf(leaf: object, type_: Type, what: str) -> Array:
+def checked_cotangent(leaf: object, type_: Type, what: str) -> Array:
+    """Return a (co)tangent of a value of this type. Raises IllTyped where it does not fit."""
     ct_spec = tangent_type(type_)
     if isinstance(leaf, np.ndarray | np.generic) and leaf.dtype == ct_spec.dtype:
         # Also 64 bits, where these are off: the primal has them.

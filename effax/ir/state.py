@@ -103,6 +103,7 @@ OTHER_STATE: Final[Mapping[str, str]] = {
     "effax.ir.types._arrays": "one value for equal array types, which identity compares first",
     "effax.ir.types._refs": "one value for equal reference types",
     "effax.lowering.xla.backend._process": "the client of XLA",
+    "effax.lowering.xla.executable._freed": "the number of executables that were freed",
     "effax.lowering.xla.host.running": "the calls in progress",
     "effax.testing.laws.recording._logs": "the logs of laws in progress",
     "effax.transforms.framework.pass_._default": "the rules of calls that pass none",

@@ -29,7 +29,8 @@ _FLOATS: Final[dict[str, str]] = {
     "complex64": "complex<f32>",
     "complex128": "complex<f64>",
 }
-_SMALL_FLOAT: Final = re.compile(r"float(\d+)_(e\d+m\d+\w*)")
+# XLA aborts the process when it folds constants of 6 bits.
+_SMALL_FLOAT: Final = re.compile(r"float([48])_(e\d+m\d+\w*)")
 
 
 @cached(maxsize=None)

@@ -12,6 +12,10 @@ from effax.lowering.writer import NO_RULES, LoweringRules, Val, Writer
 
 def while_(w: Writer, prim: p.While, ins: Sequence[Val]) -> Sequence[Val]:
     consts, carry = ins[: prim.n_consts], ins[prim.n_consts :]
+    if not any(x.type.size for x in carry):
+        # XLA aborts the process for a loop without data. Its carries cannot change, so it ends at
+        # once or never.
+        return carry
 
     def again(*carry: Val) -> Sequence[Val]:
         return w.call(prim.cond, [*consts, *carry], "cond")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Final, Literal, final
 
@@ -15,6 +16,7 @@ from effax.ir.types import ArrayType
 from effax.lowering.xla.backend import Buffer, backend, handler_of
 from effax.lowering.xla.host import HostCall, HostCalls, context, parsed, running
 from effax.lowering.xla.lapack import prepare_for
+from effax.lowering.xla.memory import trim
 
 if TYPE_CHECKING:
     from jaxlib import _jax
@@ -25,6 +27,11 @@ Optimization = Literal[0, 1, 2, 3]
 
 Run = Callable[[Sequence[Buffer]], list[Buffer]]
 """A call, from one buffer for each argument to one for each result."""
+
+TRIMMED: Final = 64
+"""The number of executables that are freed between two returns of memory to the system."""
+
+_freed: Final = count()
 
 
 @final
@@ -69,6 +76,7 @@ class Executable:
     __slots__ = (
         "__weakref__",
         "_host_calls",
+        "_subscripted",
         "careful",
         "contended",
         "loaded",
@@ -90,10 +98,18 @@ class Executable:
         self.out_types: tuple[ArrayType, ...] = tuple(out_types)
         self._host_calls = host_calls
         self.run: Final = _runner(self) if host_calls is None else _host_runner(self, host_calls)
+        self._subscripted: list[_Subscripted] = []
         self.run_whole: Final = _whole_runner(self) if host_calls is None else self.run
         self.careful: bool = True
         self.contended: bool = False
         _check_counts(self)
+
+    def __del__(self) -> None:
+        # Classes are freed by the cycle collector only, the program of XLA is freed now.
+        for function in self._subscripted:
+            function.drop()
+        if next(_freed) % TRIMMED == TRIMMED - 1:
+            trim()
 
     def __call__(self, buffers: Sequence[Buffer]) -> list[Buffer]:
         """Run it on ``n_args`` buffers, and return one buffer for each type of ``out_types``.
@@ -178,6 +194,7 @@ def _whole_runner(executable: Executable) -> Run:
     execute = _Subscripted.of(executable.loaded.execute_sharded)
     handlers = [handler_of(type_) for type_ in executable.out_types]
     consume = _Subscripted.of(methodcaller("consume_with_handlers", handlers))
+    executable._subscripted.extend([execute, consume])
     n_args = executable.n_args
 
     def run(buffers: Sequence[Buffer]) -> list[Buffer]:
@@ -201,10 +218,13 @@ class _Subscripted:
     @classmethod
     def of(cls, function: Callable[..., object]) -> _Subscripted:
         """Return an object of which ``x[argument]`` is ``function(argument)``."""
-        made: _Subscripted = type(
-            cls.__name__, (cls,), {"__slots__": (), "__getitem__": function}
-        )()
+        body = {"__slots__": (), "__getitem__": function}
+        made: _Subscripted = type(cls.__name__, (cls,), body)()
         return made
+
+    def drop(self) -> None:
+        """Drop the reference to the function."""
+        del type(self).__getitem__
 
 
 def _host_runner(executable: Executable, calls: HostCalls) -> Run:

@@ -14,7 +14,7 @@ import effax.numpy as jnp
 from effax import lax
 from effax.ad import DidntWant, DontWant, GradRef, GradValue
 from effax.ir.analysis.check import checked
-from effax.ir.errors import BadArgument, EffaxError, RefError
+from effax.ir.errors import BadArgument, EffaxError, IllTyped, RefError
 
 jax: Any = effax
 F = Callable[..., Any]
@@ -284,3 +284,37 @@ def test_microbatches_of_a_scanned_model(wrap: Any) -> None:
     np.testing.assert_allclose(losses, [model(layers, xs) for xs in data], rtol=1e-5)
     text = jax.jit(train).lower(layers, data).compile().as_text()
     assert not re.search(r"f32\[5,3,4,4\]", text), "gradients of microbatches are arrays"
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, effax.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("factor", [3.0, np.float32(3), jnp.float32(3)])
+def test_jvp_and_linearize_of_a_reference_beside_a_number(wrap: Any, factor: Any) -> None:
+    def product(r: Any, x: Any) -> Any:
+        return r[...] * x
+
+    def by_jvp(a: Any, x: Any) -> Any:
+        refs = effax.new_ref(a), effax.new_ref(1.0)
+        return effax.jvp(product, (refs[0], x), (refs[1], x * 0 + 1))
+
+    def by_linearize(a: Any, x: Any) -> Any:
+        y, linear = effax.linearize(product, effax.new_ref(a), x)
+        return y, linear(effax.new_ref(1.0), x * 0 + 1)
+
+    for f in (by_jvp, by_linearize):
+        assert [float(y) for y in wrap(f)(2.0, factor)] == [6, 5]
+
+
+@pytest.mark.parametrize("number", [3, np.int32(3), jnp.int32(3)])
+def test_jvp_and_linearize_of_a_reference_beside_an_integer(number: Any) -> None:
+    def product(r: Any, n: Any) -> Any:
+        return r[...] * n
+
+    r, dr, zero = effax.new_ref(2.0), effax.new_ref(1.0), np.zeros((), effax.float0)
+    out, tangent = effax.jvp(product, (r, number), (dr, zero))
+    assert (float(out), float(tangent)) == (6, 3)
+    y, linear = effax.linearize(product, r, number)
+    assert (float(y), float(linear(dr, zero))) == (6, 3)
+    with pytest.raises(IllTyped, match="tangent of r"):
+        effax.jvp(product, (r, number), (1.0, zero))
+    with pytest.raises(IllTyped, match="tangent of n"):
+        effax.jvp(product, (r, number), (dr, dr))
