@@ -394,7 +394,7 @@ def checked_tangents(
     """Return the checked leaves of a tree of tangents. Raises IllTyped."""
     leaves, treedef = tree.flatten(tangents)
     tangent_names = [f"the tangent of {name}" for name in names]
-    if not any(isinstance(x, Ref) for x in leaves):
+    if not any(isinstance(x, Ref | RefType) for x in (*leaves, *types)):
         what = "the tangents of the arguments"
         return cast(
             "list[Operand]", checked_cotangents(tangents, in_tree, types, what, tangent_names)

@@ -11,9 +11,10 @@ from effax.arrays.argument_checks import check_callable
 from effax.arrays.binding import Operand, bind, bind1
 from effax.arrays.conversion import as_value
 from effax.arrays.tracing import FlatFunction, TraceOptions, flat_args, label_of, like, trace_flat
+from effax.effects import Read
 from effax.ir.errors import BadArgument
 from effax.ir.prims import Name, Remat, SaveAs, SaveRule
-from effax.ir.prims.remat import impure_error
+from effax.ir.prims.remat import impure_error, only_reads
 from effax.ir.trace import shown_ref
 
 P = ParamSpec("P")
@@ -32,8 +33,9 @@ def checkpoint(
     """Recompute the intermediate values of ``fun`` in its derivative instead of saving them.
 
     Args:
-        fun: a function of trees of arrays. It may use references that it allocates, and pass
-            others to rules of ``custom_vjp`` that use them in the backward pass.
+        fun: a function of trees of arrays. It may read references; the values that it reads are
+            saved. It may change those that it allocates, and pass others to rules of
+            ``custom_vjp`` that use them in the backward pass.
         prevent_cse: whether compiled programs keep both computations apart. It is not needed
             within ``scan``, which keeps them apart.
         policy: which values are saved nevertheless: one of ``effax.checkpoint_policies``, or a
@@ -44,7 +46,7 @@ def checkpoint(
 
     Raises:
         BadArgument: ``fun`` is not callable, or ``policy`` is not a policy.
-        RefError: called, ``fun`` reads or writes a reference that it did not allocate.
+        RefError: called, ``fun`` changes a reference that it did not allocate.
     """
     check_callable(fun, "checkpoint")
     keeps = None if policy is None else as_rule(policy, "checkpoint")
@@ -88,11 +90,17 @@ def as_rule(policy: object, what: str) -> SaveRule:
 
 
 def _check_pure(label: str, traced: FlatFunction, operands: Sequence[Operand]) -> None:
-    """Raise RefError, with the name or the origin of a reference, where there are effects."""
+    """Raise RefError, with the name or the origin of a reference, where one is changed."""
+    if only_reads(traced.jaxpr):
+        return
     for position in traced.jaxpr.effects.refs:
         name = traced.jaxpr.name_of(position)
         what = f"its argument {name}" if position >= traced.jaxpr.n_consts else name
-        done = ", ".join(e.word for e in traced.jaxpr.effects.on(position))
+        done = ", ".join(
+            e.word for e in traced.jaxpr.effects.on(position) if not isinstance(e, Read)
+        )
+        if not done:
+            continue
         raise impure_error(label, f"{done} of {what}, {shown_ref(operands[position])}")
 
 

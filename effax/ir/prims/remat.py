@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from effax.effects import Read, SideEffect
 from effax.ir.errors import BadArgument, RefError
 from effax.ir.eval.spmd import Devices, Each, evaluate_spmd
 from effax.ir.primitive import ByReference, Primitive, Region, Typing, Value
@@ -125,7 +126,7 @@ class Remat(Primitive):
     ``policy`` selects results that are saved all the same (None: none). ``differentiated`` is true
     for the call that recomputes; with ``prevent_cse``, barriers keep the compiler from merging it
     with the first computation, which would save its values. Side effects of the program happen
-    once, in the first computation.
+    once, in the first computation, and so do reads of references: their values are saved.
     """
 
     jaxpr: Jaxpr
@@ -138,7 +139,7 @@ class Remat(Primitive):
     def typing(self, *ins: Type) -> Typing:
         check_call(self, "the function", self.jaxpr, ins)
         check_no_ref_results(self, "the function", self.jaxpr)
-        if self.jaxpr.effects.refs and not self.differentiated:
+        if not self.differentiated and not only_reads(self.jaxpr):
             raise impure_error(f"the function given to {self.name}", str(self.jaxpr.effects))
         return Typing(self.jaxpr.out_types, self.jaxpr.effects)
 
@@ -171,13 +172,18 @@ class Remat(Primitive):
         return (Region(self.jaxpr, tuple(args), tuple(outs), (None,) * len(outs), repeats=False),)
 
 
+def only_reads(jaxpr: Jaxpr) -> bool:
+    """Return whether a program changes none of its references."""
+    return all(isinstance(e, Read | SideEffect) for e in jaxpr.effects)
+
+
 def impure_error(what: str, found: str) -> RefError:
     """Return the error for a function with effects, which cannot be recomputed."""
     return RefError(
         f"{what} has effects, and computing it again would run them twice",
-        expected="a function that only uses references that it makes itself",
+        expected="a function that reads references, and changes only those that it makes itself",
         found=found,
-        remedy="read what is needed before, and return what is to be written",
+        remedy="return what is to be written",
         rule="impure-remat",
     )
 

@@ -315,6 +315,6 @@ def test_jvp_and_linearize_of_a_reference_beside_an_integer(number: Any) -> None
     y, linear = effax.linearize(product, r, number)
     assert (float(y), float(linear(dr, zero))) == (6, 3)
     with pytest.raises(IllTyped, match="tangent of r"):
-        effax.jvp(product, (r, number), (1.0, zero))
+        effax.jvp(product, (r, number), (jnp.ones(()), zero))
     with pytest.raises(IllTyped, match="tangent of n"):
         effax.jvp(product, (r, number), (dr, dr))
