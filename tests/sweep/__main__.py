@@ -33,7 +33,7 @@ def evaluated(cases: Sequence[Case]) -> Iterator[Expected]:
 
 
 def faults(cases: Sequence[Expected]) -> Iterator[str]:
-    """Compile all cases in one program; find those at fault by halves."""
+    """Compile all cases in one program; bisect to those at fault."""
     if not cases:
         return
     try:
