@@ -30,9 +30,28 @@ def precision_of(name: str | None, what: str) -> str:
 
 
 def dot_general(w: Writer, prim: p.DotGeneral, ins: Sequence[Val]) -> Sequence[Val]:
+    wanted = prim.preferred_element_type or ins[0].type.dtype
+    return _dot(w, prim, ins, *_dot_dtypes(ins[0].type.dtype, wanted))
+
+
+def dot_general_on_host(w: Writer, prim: p.DotGeneral, ins: Sequence[Val]) -> Sequence[Val]:
+    """Write the product with wide operands where XLA's CPU backend may refuse narrow ones.
+
+    It does so when the program runs. The products are exact in float32.
+    """
+    operand, wanted = ins[0].type.dtype, prim.preferred_element_type
+    n_batch = len(prim.dimension_numbers[1][0])
+    if n_batch > 1 and is_narrow(operand) and wanted not in (None, operand):
+        return _dot(w, prim, ins, FLOAT32, FLOAT32)
+    return dot_general(w, prim, ins)
+
+
+def _dot(
+    w: Writer, prim: p.DotGeneral, ins: Sequence[Val], work: DType, result: DType
+) -> Sequence[Val]:
+    """Write the product of operands in dtype ``work``, in dtype ``result``, and convert it."""
     lhs, rhs = ins
     wanted = prim.preferred_element_type or lhs.type.dtype
-    work, result = _dot_dtypes(lhs.type.dtype, wanted)
     lhs, rhs = ops.convert(w, lhs, work), ops.convert(w, rhs, work)
     (lc, rc), (lb, rb) = prim.dimension_numbers
     precision = precision_of(prim.precision, prim.name)
@@ -68,3 +87,4 @@ def _dot_dtypes(operand: DType, wanted: DType) -> tuple[DType, DType]:
 
 
 RULES: Final[LoweringRules] = NO_RULES.extend(p.DotGeneral, dot_general)
+HOST_RULES: Final[LoweringRules] = NO_RULES.extend(p.DotGeneral, dot_general_on_host)

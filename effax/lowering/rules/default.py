@@ -7,7 +7,7 @@ from typing import Final
 
 from effax.ir.families import declared
 from effax.lowering.ordering import ORDERING
-from effax.lowering.rules import sort
+from effax.lowering.rules import contract, sort
 from effax.lowering.rules.linalg import rules as linalg
 from effax.lowering.tokens import TOKENS
 from effax.lowering.writer import LoweringRules
@@ -20,5 +20,7 @@ DEFAULT: Final[LoweringRules] = reduce(
 )
 """Rules for modules that run on every platform."""
 
-HOST_LIBRARIES: Final[LoweringRules] = DEFAULT.union(linalg.HOST_RULES).union(sort.HOST_RULES)
+HOST_LIBRARIES: Final[LoweringRules] = reduce(
+    LoweringRules.union, (linalg.HOST_RULES, sort.HOST_RULES, contract.HOST_RULES), DEFAULT
+)
 """Rules for modules that run in this process, on CPU: they call libraries."""
