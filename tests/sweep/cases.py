@@ -294,7 +294,7 @@ CONTROL: Final[dict[str, Function]] = {
     "while twice": lambda x: xlax.while_loop(
         lambda c: xnp.any(c[0] > 0), lambda c: (c[0] - c[0], c[1]), (x, x)
     ),
-    "while of nothing": lambda x: xlax.while_loop(lambda c: xnp.all(x > 5), lambda c: c, ()),
+    "while of nothing": lambda x: xlax.while_loop(lambda c: xnp.any(x > 5), lambda c: c, ()),
     "while nested": lambda x: xlax.while_loop(lambda c: xnp.any(c > 0), _while, x),
     "fori": lambda x: xlax.fori_loop(0, 3, lambda i, c: c + c, x),
     "fori traced": lambda x: xlax.fori_loop(0, xnp.sum(x > 0), lambda i, c: c, x),

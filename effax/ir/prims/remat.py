@@ -181,9 +181,9 @@ def impure_error(what: str, found: str) -> RefError:
     """Return the error for a function with effects, which cannot be recomputed."""
     return RefError(
         f"{what} has effects, and computing it again would run them twice",
-        expected="a function that reads references, and changes only those that it makes itself",
+        expected="a function that only changes references that it makes itself",
         found=found,
-        remedy="return what is to be written",
+        remedy="read what is needed before, and return what is to be written",
         rule="impure-remat",
     )
 

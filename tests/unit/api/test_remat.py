@@ -497,3 +497,20 @@ def test_a_reference_from_outside_is_read_once() -> None:
     pulled = jax.vjp(jax.checkpoint(lambda x: weighted(x, r)), x)[1]
     r[...] = 100.0
     np.testing.assert_allclose(pulled(1.0)[0], np.cos(1) * WEIGHTS, rtol=1e-6)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
+def test_a_bounded_loop_reads_a_reference(wrap: Any) -> None:
+    def f(x: Any, loop: bool) -> Any:
+        if not loop:
+            return jnp.sin(jnp.sin(x) * x) * jnp.sin(x) * x
+        n = jax.new_ref(jnp.int32(2))
+        return lax.while_loop(
+            lambda c: c[0] < n[...],
+            lambda c: (c[0] + 1, jnp.sin(c[1]) * c[1]),
+            (jnp.int32(0), x),
+            max_steps=5,
+        )[1]
+
+    expected = jax.grad(lambda x: f(x, False))(1.2)
+    np.testing.assert_allclose(wrap(jax.grad(lambda x: f(x, True)))(1.2), expected, rtol=1e-6)

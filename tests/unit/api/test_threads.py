@@ -103,10 +103,11 @@ def test_a_use_waits_for_the_call_in_progress(name: str) -> None:
     second = threading.Thread(target=lambda: got.append(use(r)))
     second.start()
     second.join(0.02)
-    assert second.is_alive()
+    waits = second.is_alive()
     at.go.set()
     first.join(60)
     second.join(60)
+    assert waits
     assert not second.is_alive()
     seen = got[0] if got[0] is not None else total(r) - 1
     assert float(seen) == 100
