@@ -49,7 +49,7 @@ FEW_KINDS: Final = 4
 RETRIED: Final = 15
 """The number of changed programs that are tried again, on other inputs."""
 
-CORNERS: Final = ("refs.nested", "scan")
+CORNERS: Final = ("refs.nested", "scan", "refs.nested")
 """Kinds of steps with rare cases: nested stores between loads, loops of one iteration."""
 
 RETRY_SEEDS: Final = range(4, 8)
@@ -346,7 +346,7 @@ def _try_random(
     if not compiled:
         plans = [(small, 3), (plain, 3), (redundant, 3)]
     if corners and features.depth:
-        plans.append((corner, 3))
+        plans.append((corner, 6))
     for draw, tenths in plans:
         attempt_on(trials, draw, -(-examples * tenths // 10), seed)
     if calls is not None and not compiled:

@@ -75,6 +75,7 @@ def tied_values(rng: np.random.Generator, type_: Type) -> np.ndarray:
         return np.zeros(type_.shape, type_.dtype)
     few = [c for c in TIED if isinstance(c, int)] if rng.random() < 0.5 or kind in _WHOLE else TIED
     values = np.asarray([abs(c) if kind == "uint" else c for c in few]).astype(type_.dtype)
+    values = values[rng.integers(0, len(values), 3)]
     return values[rng.integers(0, len(values), prod(type_.shape))].reshape(type_.shape)
 
 
