@@ -182,7 +182,11 @@ def flatnonzero(
 
 
 def extract(
-    condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0
+    condition: ArrayLike,
+    arr: ArrayLike,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
 ) -> Array:
     """Return the elements of ``arr`` where ``condition`` is true.
 
@@ -190,7 +194,7 @@ def extract(
         condition: boolean array of the size of ``arr``.
         arr: array or scalar.
         size: number of elements, truncated or padded; required where ``condition`` is traced.
-        fill_value: padding up to ``size``.
+        fill_value: padding up to ``size``, 0 by default.
 
     Returns:
         1-D array of the dtype of ``arr``.
@@ -202,7 +206,7 @@ def extract(
     Array([5], dtype=int32)
     """
     x = ravel(arr)
-    fill = fill_of(fill_value, x.dtype, "the result of extract")
+    fill = fill_of(False if fill_value is None else fill_value, x.dtype, "the result of extract")
     # A position out of bounds reads the fill value.
     at = flatnonzero(condition, size=size, fill_value=x.size)
     return take(x, at, fill_value=fill) if x.size else full(at.size, fill)

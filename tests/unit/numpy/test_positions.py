@@ -80,6 +80,13 @@ def test_known_numbers_of_elements(name: str) -> None:
             np.testing.assert_array_equal(np.asarray(effax.jit(call)(mask)), wanted)
 
 
+def test_elements_of_booleans() -> None:
+    mask, x = jnp.array([True, False, True]), jnp.array([False, True, True])
+    assert jnp.extract(mask, x).tolist() == [False, True]
+    assert jnp.extract(mask, x, size=3).tolist() == [False, True, False]
+    assert jnp.extract(mask, x, size=3, fill_value=True).tolist() == [False, True, True]
+
+
 def test_positions_of_scalars() -> None:
     for x in (0.0, 5.0):
         assert jnp.argwhere(x).shape == np.argwhere(x).shape

@@ -68,7 +68,7 @@ def test_unique(name: str, axis: int | None) -> None:
                 )
 
             assert_same(call(x), of_size(wanted, size, fill, axis or 0))
-            if fill == 1 and equal_nan:
+            if fill and size == 6 and equal_nan:
                 assert_same(effax.jit(call)(x), of_size(wanted, size, fill, axis or 0))
 
 
