@@ -119,7 +119,7 @@ class Scope:
 class Writer:
     """Write one function. Every method appends statements and returns the name of a value."""
 
-    def __init__(self, seed: int, size: int = 5) -> None:
+    def __init__(self, seed: int, size: int) -> None:
         self.random = Random(seed)
         self.lines: list[str] = []
         self.indent = 0
@@ -457,4 +457,4 @@ def size(shape: Shape) -> int:
 
 def random_function(seed: int) -> str:
     """Return the source of a random function ``f(x, y)``."""
-    return Writer(seed).function()
+    return Writer(seed, size=1 + seed % 5).function()
