@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ ORDERS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("order", ORDERS, ids=str)
+@pytest.mark.parametrize("order", ORDERS, ids=lambda order: re.sub(r" at 0x\w+", "", str(order)))
 def test_orders(order: Any) -> None:
     wanted = np.einsum(TEXT, *ARRAYS)
     for run in (lambda f: f, effax.jit):
