@@ -30,7 +30,7 @@ from effax.arrays.traced_array import TracedArray
 from effax.ir.errors import LoweringError
 from effax.ir.trace import leak_error, made_at
 from effax.lowering import xla
-from effax.lowering.xla import Buffer, Run
+from effax.lowering.xla import Buffer
 
 Execute = Callable[[Sequence[object]], list[Buffer]]
 """A run of a program on operands: arrays, numbers and references."""
@@ -44,20 +44,6 @@ class _NotReady(Exception):
     """Another call has taken a reference."""
 
 
-class Runnable(Protocol):
-    """The part of an executable that a call uses (:class:`effax.lowering.xla.Executable`)."""
-
-    careful: bool
-    contended: bool
-
-    @property
-    def calls_python(self) -> bool: ...
-    @property
-    def run(self) -> Run: ...
-    @property
-    def run_whole(self) -> Run: ...
-
-
 class RefProgram(NamedTuple):
     """An executable of a program with references.
 
@@ -68,7 +54,7 @@ class RefProgram(NamedTuple):
         name_of: returns the user's name of an operand.
     """
 
-    executable: Runnable
+    executable: xla.Executable
     refs: tuple[int, ...]
     changed: tuple[int, ...]
     name_of: Callable[[int], str]

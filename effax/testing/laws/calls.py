@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from effax.testing.laws.law import assume, law
 from effax.testing.laws.programs import done
 
 if TYPE_CHECKING:
-    from effax.lowering.xla import Buffer, Run
+    from effax.lowering.xla import Buffer, Executable, Run
 
 
 class _Failing:
@@ -58,7 +58,7 @@ def failed_calls_keep_references(jaxpr: Jaxpr, seed: int = 0) -> None:
         eager_ref(np.array(x)) if isinstance(t, RefType) else DeviceArray(np.array(x), t)
         for x, t in zip(inputs, jaxpr.in_types, strict=True)
     ]
-    failing = _Failing(program.executable.run)
+    failing = cast("Executable", _Failing(program.executable.run))
     call = executor_with_refs(RefProgram(failing, program.discharged.refs, changed, jaxpr.name_of))
     at = [i for i, t in enumerate(jaxpr.in_types) if isinstance(t, RefType)]
     try:
