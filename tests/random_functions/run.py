@@ -8,7 +8,8 @@ from __future__ import annotations
 import argparse
 import time
 import traceback
-from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 
 from tests.random_functions.checks import Skipped, check_seed
 from tests.random_functions.generate import random_function
@@ -47,8 +48,9 @@ def main() -> int:
     begin, failed, skipped, compared = time.monotonic(), 0, 0, 0
     seeds = range(options.start, options.start + options.count)
     blocks = [seeds[i : i + 20] for i in range(0, len(seeds), 20)]
-    with ProcessPoolExecutor(options.jobs, max_tasks_per_child=20) as pool:
-        for results in pool.map(block, blocks, [options.compiled_every] * len(blocks)):
+    check = partial(block, compiled_every=options.compiled_every)
+    with get_context("spawn").Pool(options.jobs, maxtasksperchild=10) as pool:
+        for results in pool.imap(check, blocks):
             for seed, what, count in results:
                 compared += count
                 skipped += what == "skipped"

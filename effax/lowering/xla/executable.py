@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -104,11 +105,12 @@ class Executable:
         self.contended: bool = False
         _check_counts(self)
 
-    def __del__(self) -> None:
-        # Classes are freed by the cycle collector only, the program of XLA is freed now.
+    def __del__(self, is_exit: Callable[[], bool] = sys.is_finalizing) -> None:
+        # Classes are freed by the cycle collector only, the program of XLA is freed now. At exit
+        # the names of this module are gone.
         for function in self._subscripted:
             function.drop()
-        if next(_freed) % TRIMMED == TRIMMED - 1:
+        if not is_exit() and next(_freed) % TRIMMED == TRIMMED - 1:
             trim()
 
     def __call__(self, buffers: Sequence[Buffer]) -> list[Buffer]:

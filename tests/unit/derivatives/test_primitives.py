@@ -114,6 +114,7 @@ WITHOUT = {
     "custom_lin": "it is the tangent of a custom_vjp_call, of which it is a part",
     "constant": "it has no operands",
     "iota": "it has no operands",
+    "dim_value": "it has no operands",
     "pure_callback": "nothing is known of the derivative of a Python function",
     "io_callback": "nothing is known of the derivative of a Python function",
     "debug_callback": "it has no results",
