@@ -316,7 +316,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     dtype, weak = pr.inexact(*pr.operand_kind(real_operand(x1, "ldexp"), "an operand of ldexp"))
     if is_inexact_dtype(pr.operand_kind(x2, "an operand of ldexp")[0]):
         raise IllTyped("ldexp takes integer exponents", found=str(pr.operand_kind(x2, "")[0]))
-    value = pr.converted(as_value(x1), dtype, weak)
+    value = start = pr.converted(as_value(x1), dtype, weak)
     limits = finfo(dtype)
     least, most = int(limits.minexp) - int(limits.nmant), int(limits.maxexp) - 1
     # Beyond these exponents every result is 0 or infinite.
@@ -329,7 +329,8 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         value = uf.multiply(value, uf.exp2(uf.astype(part, dtype)))
         left = uf.subtract(left, part)
         part = clip(left, least, most)
-    return value
+    # Compiled powers of 2 that are subnormal are 0, and inf·0 is nan.
+    return uf.where(isfinite(start), value, start)
 
 
 def _bounded(n: ArrayLike, bound: int) -> Array:

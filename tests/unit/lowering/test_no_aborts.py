@@ -54,3 +54,9 @@ def test_floats_of_six_bits_are_not_compiled(dtype: str) -> None:
     np.testing.assert_array_equal(f(jnp.ones(2)), [2, 2])
     with pytest.raises(LoweringError, match="does not support this dtype"):
         jax.jit(f)(jnp.ones(2))
+
+
+@pytest.mark.parametrize("shape", [(2**31, 2**31), (2**31, 2**31, 2**31), (2**32, 2**32)])
+def test_sizes_that_overflow_are_an_error(shape: tuple[int, ...]) -> None:
+    with pytest.raises(LoweringError, match="too large for XLA"):
+        jax.jit(lambda x: jnp.broadcast_to(x, shape).sum())(1.0)

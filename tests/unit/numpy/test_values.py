@@ -186,8 +186,22 @@ def test_the_magnitude_of_a_number_with_an_infinite_part_is_infinite() -> None:
 def test_ldexp_overflows_only_where_its_result_does(dtype: str) -> None:
     limits = ml_dtypes.finfo(as_dtype(dtype))
     top, least = int(limits.maxexp), int(limits.minexp)
-    x = np.array([0, -0.0, 1, 1, -1, limits.tiny, 1.5, limits.max, INF, NAN, 1.5])
-    n = [1000, 10**6, top - 1, top, -(10**9), top - 1 - least, -3, -top, 5, 5, 2**31 - 1]
+    x = np.array([0, -0.0, 1, 1, -1, limits.tiny, 1.5, limits.max, INF, NAN, 1.5, INF, -INF])
+    n = [
+        1000,
+        10**6,
+        top - 1,
+        top,
+        -(10**9),
+        top - 1 - least,
+        -3,
+        -top,
+        5,
+        5,
+        2**31 - 1,
+        -1000,
+        least - 3,
+    ]
     exponents = np.array(n, np.int32)
     x = x.astype(as_dtype(dtype))
     (found,) = both(jnp.ldexp, x, exponents)
