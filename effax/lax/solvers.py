@@ -95,6 +95,7 @@ def custom_linear_solve(
         prim = LinearSolve(made, solved, None, None, n)
     else:
         rule = _TransposedSolve(call, given, transpose_solve, has_aux)
+        rule.vecmat()  # an iterative solver may not end where ``matvec`` is not linear
         prim = LinearSolve(made, solved, None, None, n, rule)
     outs = bind(prim, *call.consts, *given.leaves)
     solution: R = tree.unflatten(call.out_tree, outs)
@@ -130,9 +131,13 @@ class _TransposedSolve(SolveRule):
     def __call__(self) -> tuple[Jaxpr, ...]:
         return self.call.once("transpose_solve", self._programs)
 
+    def vecmat(self) -> Jaxpr:
+        """Return the transpose of the linear function. Raises TransformError."""
+        call = self.call
+        return call.once("vecmat", lambda: _transposed(call.programs[1], len(call.consts)))
+
     def _programs(self) -> tuple[Jaxpr, ...]:
-        call, given = self.call, self.given
-        vecmat = _transposed(call.programs[1], len(call.consts))
+        call, given, vecmat = self.call, self.given, self.vecmat()
 
         def applied(x: object) -> object:
             leaves = given.leaves_like(x, "the argument of vecmat")
