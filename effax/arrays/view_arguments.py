@@ -64,7 +64,7 @@ class OpenView:
 
     def __init__(self, children: Sequence[object], static: _Static) -> None:
         self.children: tuple[object, ...] = tuple(children)
-        self.static = static
+        self.static: _Static = static
 
 
 class _Entry(optree.PyTreeEntry):

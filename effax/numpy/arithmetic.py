@@ -26,7 +26,7 @@ from effax.ir.syntax import Lit
 from effax.ir.types import Shape, array_type
 from effax.numpy import ufuncs as uf
 from effax.numpy.dtypes import finfo
-from effax.numpy.predicates import isnan, real_operand, signbit
+from effax.numpy.predicates import isinf, isnan, real_operand, signbit
 
 __all__ = [
     "around", "clip", "copysign", "divmod", "fix", "floor_divide", "fmax", "fmin",
@@ -294,9 +294,10 @@ def modf(x: ArrayLike, /) -> tuple[Array, Array]:
     dtype, weak = pr.inexact(*pr.operand_kind(real_operand(x, "modf"), "the operand of modf"))
     value = pr.converted(as_value(x), dtype, weak)
     whole = trunc(value)
-    # Of integers and infinities the fraction is a zero.
-    exact = uf.equal(value, whole)
-    fraction = uf.where(exact, copysign(0.0, value), uf.subtract(value, whole))
+    # The fraction of an infinity is a zero; that of a negative integer is -0, with derivative 1.
+    negative = uf.negative(uf.subtract(whole, value))
+    finite = uf.where(signbit(value), negative, uf.subtract(value, whole))
+    fraction = uf.where(isinf(value), copysign(0.0, value), finite)
     return pr.converted(fraction, dtype, weak), whole
 
 

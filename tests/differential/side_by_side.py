@@ -65,7 +65,8 @@ EXPLAINED = (
 
 def program(jaxpr: object) -> Program:
     """Return the text of a program without known differences, its variables renumbered."""
-    text = re.sub(r"\s+", " ", str(jaxpr))
+    # The text of a closed program has its constants before that of JAX.
+    text = re.sub(r"\s+", " ", str(getattr(jaxpr, "jaxpr", jaxpr)))
     for pattern, replacement in EXPLAINED:
         text = re.sub(pattern, replacement, text)
     return Program(_renumbered(text))

@@ -89,8 +89,7 @@ def test_derivatives_beside_a_view() -> None:
     with pytest.raises(RefError, match="v, which is a reference"):
         jax.grad(f)(r.at[1], 3.0)
     assert float(jax.checkpoint(lambda v, x: x * v.shape[0])(r.at[1], 2.0)) == 12.0
-    with pytest.raises(RefError, match="read of its argument v"):
-        jax.checkpoint(f)(r.at[1], 2.0)
+    assert float(jax.checkpoint(f)(r.at[1], 2.0)) == 2 * np.sum(START[1] ** 2)
 
 
 @WRAPS

@@ -392,9 +392,10 @@ def test_an_axis_has_one_size() -> None:
 
 
 def test_a_program_that_is_computed_again_has_no_effects() -> None:
-    inner = program([REF], lambda b, r: b.emit(Get(ALL), [r]))
-    eqn = Eqn(Remat(inner), (Var(0, REF),), (Var(1, VEC),), inner.effects)
-    assert kinds(Jaxpr([Var(0, REF)], [eqn], [])) == [FaultKind.EFFECT]
+    inner = program([REF, VEC], lambda b, r, x: b.emit(Swap(ALL), [r, x]))
+    ins = (Var(0, REF), Var(1, VEC))
+    eqn = Eqn(Remat(inner), ins, (Var(2, VEC),), inner.effects)
+    assert kinds(Jaxpr(ins, [eqn], [])) == [FaultKind.EFFECT]
 
 
 def test_every_kind_is_seeded_in_this_module() -> None:
