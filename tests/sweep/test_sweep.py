@@ -13,7 +13,6 @@ from tests.sweep.groups import faults_of, groups_of
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("dtype", ["int32", "float32"])
-def test_no_program_of_empty_arrays_ends_the_process(family: str, dtype: str) -> None:
-    faults = list(faults_of(list(groups_of(family, (dtype,), ((0,),)))))
+def test_no_program_of_empty_arrays_ends_the_process(family: str) -> None:
+    faults = list(faults_of(list(groups_of(family, ("float32",), ((0,),)))))
     assert not [fault for fault in faults if "ends the process" in fault]
