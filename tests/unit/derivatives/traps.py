@@ -273,13 +273,16 @@ ANGLES = {
     "the first derivative of abs of a complex number": trap(
         lambda m, x: m.grad(lambda y: m.numpy.abs(m.lax.complex(y, y)))(x),
         (0.0, 0.0, nan, nan),
+        but=(0.0,),
     ),
     "sign of a complex number": trap(
         lambda m, x: m.numpy.imag(m.numpy.sign(m.lax.complex(1 + 0 * x, x))),
         (0.0, 0.0, 1.0, 0.0),
     ),
     "sign of complex zero": trap(
-        lambda m, x: m.numpy.imag(m.numpy.sign(m.lax.complex(x, x))), (0.0, 0.0, 0.0, nan)
+        lambda m, x: m.numpy.imag(m.numpy.sign(m.lax.complex(x, x))),
+        (0.0, 0.0, 0.0, nan),
+        but=(0.0,),
     ),
     "sinc": trap(
         lambda m, x: m.numpy.sinc(x),
