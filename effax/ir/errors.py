@@ -42,7 +42,7 @@ class EffaxError(Exception):
         return "\n".join(parts)
 
     in_rule = False
-    """Whether it was raised by the user's code in a custom rule."""
+    """True for an error that the user's code raised in a custom rule."""
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (type(self), dict(self.__dict__)))

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 from tests.random_functions.checks import Disagrees, Skipped, apart, check_seed, compare
@@ -30,8 +32,8 @@ def test_ties_are_broken() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 42, 7))
 def test_random_functions_agree_with_finite_differences(first: int) -> None:
+    checked = 0
     for seed in range(first, first + 7):
-        try:
-            check_seed(seed, compiled=seed % 7 == 0)
-        except Skipped:
-            continue
+        with suppress(Skipped):
+            checked += check_seed(seed, compiled=seed % 7 == 0) > 0
+    assert checked >= 4
