@@ -183,7 +183,8 @@ def run_backward(
     inline, place = b.inline, sums.place
     for (_, ins, outs, _, source), rule, residuals in reversed(tape.entries):
         # All uses of the results are later equations, which ran before: their sums are complete,
-        # and none is None, since a cotangent flows to these results.
+        # and none is None, since a cotangent flows to these results. References and operands that
+        # have cotangents are variables, never literals, which the checkers cannot see.
         args = list(residuals)
         if rule.ref_operands:
             args += [place(ins[i], source) for i in rule.ref_operands]  # type: ignore[arg-type]
