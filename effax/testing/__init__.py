@@ -22,8 +22,8 @@ from effax.testing.generate.features import ANYTHING, COMPILED, NUMERIC, SMOOTH,
 from effax.testing.generate.steps import step_names
 from effax.testing.generate.values import check_all, check_equal, random_inputs
 from effax.testing.laws.law import About, Law, assume, law
-from effax.testing.laws.pass_set import Passes
 from effax.testing.laws.runner import Tried
+from effax.testing.laws.transformations import Passes
 from effax.testing.report.report import LawBroken
 
 __all__ = [

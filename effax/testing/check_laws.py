@@ -15,8 +15,8 @@ from effax.testing.generate.focus import Focus, focus_of
 from effax.testing.generate.random_programs import PLANTED
 from effax.testing.generate.steps import step_names
 from effax.testing.laws.law import LAW_PARAMETERS, Law, as_law
-from effax.testing.laws.pass_set import Passes
 from effax.testing.laws.runner import Tried, raise_broken, try_all
+from effax.testing.laws.transformations import Passes
 from effax.transforms.framework.rules import RuleSet
 
 AnyLaw = str | Callable[..., None]

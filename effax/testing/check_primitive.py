@@ -24,8 +24,8 @@ from effax.testing.generate.values import run as run_program
 from effax.testing.laws.derivative import is_foreign
 from effax.testing.laws.jvp import has_slopes
 from effax.testing.laws.law import About, Law
-from effax.testing.laws.pass_set import Passes
 from effax.testing.laws.runner import Arguments, Drawn, run
+from effax.testing.laws.transformations import Passes
 from effax.testing.primitive_checks import as_primitive, as_types, check_behavior
 from effax.testing.report.report import LawBroken
 from effax.transforms.framework.rules import RuleSet

@@ -32,7 +32,7 @@ from effax.testing.laws.derivative import by_differences, directional
 from effax.testing.laws.equivalence import check_same_meaning
 from effax.testing.laws.jvp import check_tangents, push, random_tangents
 from effax.testing.laws.partial_eval import check_recomposition
-from effax.testing.laws.pass_set import Passes
+from effax.testing.laws.transformations import Passes
 from effax.testing.laws.transpose import (
     check_products,
     inner_product,

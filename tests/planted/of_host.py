@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from effax.ir.prims import DebugCallback, Scan
 from effax.ir.syntax import Atom, Eqn, Jaxpr
-from effax.testing.laws.pass_set import Passes
+from effax.testing.laws.transformations import Passes
 from effax.transforms.discharge import Discharged
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import BatchBuilder, BatchOut, JvpOut, RuleBuilder, RuleSet

@@ -12,7 +12,7 @@ from effax.ir.prims import Cond, Jit, Scan, While, refs
 from effax.ir.prims import index as ix
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 from effax.ir.types import COUNTER, Type
-from effax.testing.laws.pass_set import Passes
+from effax.testing.laws.transformations import Passes
 from effax.transforms.discharge import discharge
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import (

@@ -14,7 +14,7 @@ from effax.ir.prims import index as ix
 from effax.ir.prims import reduce as red
 from effax.ir.prims import shape as sh
 from effax.ir.syntax import Atom, Eqn, Jaxpr
-from effax.testing.laws.pass_set import Passes
+from effax.testing.laws.transformations import Passes
 from effax.transforms.framework.rules import BatchBuilder, BatchOut, RuleSet
 from effax.transforms.framework.runner import unwrap
 from effax.transforms.rules.common.arrays import to_front, zeros

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 from effax.ir.primitive import Primitive
 from effax.ir.syntax import Eqn
-from effax.testing.laws.pass_set import Passes
+from effax.testing.laws.transformations import Passes
 from effax.transforms.framework.rules import RuleBuilder, RuleSet
 from effax.transforms.rules.default import DEFAULT_RULES
 

@@ -20,10 +20,12 @@ from effax.testing.laws.control import (
     reverse_commutes_with_vmap_of_branches,
     vmap_leaves_passed_values_unbatched,
 )
+from effax.testing.laws.dce import dce_is_observationally_equal
 from effax.testing.laws.discharge import (
     discharge_is_observationally_equal,
     discharge_of_pure_is_identity,
 )
+from effax.testing.laws.guarantees import pass_is_a_function, pass_keeps_its_guarantees
 from effax.testing.laws.host import (
     derivatives_preserve_side_effects,
     lowering_preserves_side_effects,
@@ -33,6 +35,7 @@ from effax.testing.laws.host import (
     passes_preserve_side_effects,
     vmap_repeats_side_effects,
 )
+from effax.testing.laws.inline import inline_is_observationally_equal
 from effax.testing.laws.jvp import (
     jvp_has_the_chain_rule,
     jvp_is_linear,
@@ -46,7 +49,6 @@ from effax.testing.laws.partial_eval import (
     partial_eval_recomposes,
     partial_eval_under_a_policy_recomposes,
 )
-from effax.testing.laws.pass_set import Passes
 from effax.testing.laws.programs import (
     check_accepts,
     check_rejects,
@@ -61,15 +63,9 @@ from effax.testing.laws.programs import (
 )
 from effax.testing.laws.reverse import reverse_is_linearize_then_transpose
 from effax.testing.laws.rules import rule_is_sound
-from effax.testing.laws.simplify import (
-    dce_is_observationally_equal,
-    inline_is_observationally_equal,
-    observationally_equal,
-    pass_is_a_function,
-    pass_keeps_its_guarantees,
-    simplifies,
-)
+from effax.testing.laws.simplify import observationally_equal, simplifies
 from effax.testing.laws.special_points import derivatives_are_right_at_special_points
+from effax.testing.laws.transformations import Passes
 from effax.testing.laws.transpose import (
     transpose_accumulates_into_references,
     transpose_is_adjoint,

@@ -36,7 +36,7 @@ from effax.testing.generate.features import NUMERIC, SMOOTH
 from effax.testing.generate.values import check_equal, element, with_zeros
 from effax.testing.laws.jvp import check_tangents
 from effax.testing.laws.law import assume, law
-from effax.testing.laws.pass_set import LIBRARY, Passes
+from effax.testing.laws.transformations import LIBRARY, Passes
 from effax.testing.laws.transpose import random_cotangents
 from effax.testing.laws.vmap import Batch, random_batch
 from effax.transforms.framework.propagation import Mask

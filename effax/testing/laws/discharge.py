@@ -7,7 +7,7 @@ from effax.ir.syntax import Jaxpr
 from effax.ir.types import RefType
 from effax.testing.generate.values import check_all, random_inputs, run
 from effax.testing.laws.law import law
-from effax.testing.laws.pass_set import LIBRARY, Passes
+from effax.testing.laws.transformations import LIBRARY, Passes
 
 
 def mentions_refs(jaxpr: Jaxpr) -> bool:

@@ -19,6 +19,7 @@ from effax.passes.library import ALL
 from effax.passes.pipeline import AnyPass
 from effax.testing.generate.features import COMPILED, NUMERIC
 from effax.testing.generate.values import Outcome, check_outcomes, random_inputs, run
+from effax.testing.laws.dce import used_results
 from effax.testing.laws.jvp import differentiated, random_tangents
 from effax.testing.laws.law import About, law
 from effax.testing.laws.partial_eval import (
@@ -28,7 +29,6 @@ from effax.testing.laws.partial_eval import (
     known_inputs,
     run_recomposed,
 )
-from effax.testing.laws.pass_set import LIBRARY, Passes
 from effax.testing.laws.programs import assert_valid, compiled_outcome
 from effax.testing.laws.recording import (
     Log,
@@ -39,7 +39,7 @@ from effax.testing.laws.recording import (
     recorded,
     with_callbacks,
 )
-from effax.testing.laws.simplify import used_results
+from effax.testing.laws.transformations import LIBRARY, Passes
 from effax.testing.laws.vmap import Batch, random_batch
 from effax.transforms.framework.runner import unwrap
 from effax.transforms.linearize import linearize

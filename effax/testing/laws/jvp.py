@@ -27,7 +27,7 @@ from effax.testing.generate.values import (
 )
 from effax.testing.laws.derivative import by_differences, directional
 from effax.testing.laws.law import About, law
-from effax.testing.laws.pass_set import LIBRARY, Passes
+from effax.testing.laws.transformations import LIBRARY, Passes
 from effax.transforms.framework.propagation import Mask
 
 

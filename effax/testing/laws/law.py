@@ -18,7 +18,7 @@ from effax.ir.syntax import Jaxpr
 from effax.passes.pipeline import AnyPass, Fixpoint, Pass, Pipeline, When, not_a_pass
 from effax.testing.generate.features import ANYTHING, Features, as_features
 from effax.testing.generate.values import Differs, is_chaotic
-from effax.testing.laws.pass_set import Passes
+from effax.testing.laws.transformations import Passes
 from effax.testing.report.report import LawBroken
 
 P = ParamSpec("P")

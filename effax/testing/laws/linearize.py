@@ -20,7 +20,7 @@ from effax.testing.laws.jvp import (
     random_tangents,
 )
 from effax.testing.laws.law import law
-from effax.testing.laws.pass_set import LIBRARY, Passes
+from effax.testing.laws.transformations import LIBRARY, Passes
 from effax.transforms.framework.runner import unwrap
 from effax.transforms.linearize import linearize
 

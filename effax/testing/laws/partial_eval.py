@@ -16,7 +16,7 @@ from effax.ir.types import RefType
 from effax.testing.generate.features import NUMERIC
 from effax.testing.generate.values import Outcome, check_outcomes, contents_of, random_inputs, run
 from effax.testing.laws.law import law
-from effax.testing.laws.pass_set import LIBRARY, Passes
+from effax.testing.laws.transformations import LIBRARY, Passes
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import Policy
 from effax.transforms.framework.runner import unwrap

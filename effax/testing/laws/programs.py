@@ -33,11 +33,11 @@ from effax.testing.generate.features import COMPILED
 from effax.testing.generate.random_source import RandomSource
 from effax.testing.generate.special_values import special_values
 from effax.testing.generate.values import Outcome, check_outcomes, contents_of, random_inputs, run
+from effax.testing.laws.dce import used_results
 from effax.testing.laws.jvp import differentiated
 from effax.testing.laws.law import law
 from effax.testing.laws.partial_eval import known_inputs
-from effax.testing.laws.pass_set import LIBRARY, Passes
-from effax.testing.laws.simplify import used_results
+from effax.testing.laws.transformations import LIBRARY, Passes
 from effax.testing.laws.vmap import random_batch
 from effax.transforms.framework.runner import unwrap
 

@@ -19,7 +19,7 @@ from effax.testing.generate.features import SMOOTH
 from effax.testing.generate.values import check_all, contents_of, random_inputs, with_zeros
 from effax.testing.laws.jvp import differentiated
 from effax.testing.laws.law import law
-from effax.testing.laws.pass_set import LIBRARY, Passes
+from effax.testing.laws.transformations import LIBRARY, Passes
 from effax.testing.laws.transpose import random_cotangents
 from effax.transforms.framework.dead_code import without_dead
 from effax.transforms.framework.propagation import Mask

@@ -22,7 +22,7 @@ from effax.testing.generate.values import random_inputs
 from effax.testing.laws.derivative import by_differences
 from effax.testing.laws.jvp import check_tangents, differentiated, push, random_tangents
 from effax.testing.laws.law import assume, law
-from effax.testing.laws.pass_set import LIBRARY, Passes
+from effax.testing.laws.transformations import LIBRARY, Passes
 
 N_POINTS: Final = 5
 

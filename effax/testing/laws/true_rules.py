@@ -16,8 +16,8 @@ from effax.testing.generate.features import SMOOTH
 from effax.testing.generate.values import check_all, random_inputs
 from effax.testing.laws.jvp import differentiated
 from effax.testing.laws.law import assume, law
-from effax.testing.laws.pass_set import LIBRARY, Passes
 from effax.testing.laws.reverse import run_fused
+from effax.testing.laws.transformations import LIBRARY, Passes
 from effax.testing.laws.transpose import random_cotangents
 from effax.transforms.framework.runner import unwrap
 from effax.transforms.reverse.engine import reverse

@@ -24,7 +24,7 @@ from effax.testing.generate.values import (
 )
 from effax.testing.laws.jvp import differentiated, random_tangents
 from effax.testing.laws.law import About, law
-from effax.testing.laws.pass_set import LIBRARY, Passes
+from effax.testing.laws.transformations import LIBRARY, Passes
 from effax.testing.laws.transpose import full_specs
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.transpose.cotangent_spec import GradValue

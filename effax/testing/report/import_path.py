@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from effax.ir.state import cached
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, RefType
-from effax.testing.laws.pass_set import Passes
+from effax.testing.laws.transformations import Passes
 from effax.transforms.framework.rules import RuleSet
 from effax.transforms.optimize.rewrite import App, Hole, Number
 

@@ -16,7 +16,7 @@ from effax.ir.errors import EffaxError
 from effax.ir.registry import own_primitives
 from effax.ir.syntax import Jaxpr
 from effax.testing.generate.values import Differs
-from effax.testing.laws.pass_set import Passes
+from effax.testing.laws.transformations import Passes
 from effax.testing.report.source_text import Written, is_name
 
 if TYPE_CHECKING:

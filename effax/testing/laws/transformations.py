@@ -1,4 +1,4 @@
-"""The passes that laws check, as one value."""
+"""The transformations that laws check, as one value."""
 
 from __future__ import annotations
 
