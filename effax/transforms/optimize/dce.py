@@ -29,6 +29,7 @@ from typing import NamedTuple
 
 from effax.effects import Accum, Free, Read, SideEffect, Write, changes_state
 from effax.ir.build import typing_of
+from effax.ir.edit.renumber import numbered
 from effax.ir.errors import TransformError
 from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive, Region
@@ -38,7 +39,6 @@ from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType
 from effax.transforms.framework.pass_ import jaxpr_pass, rules_or_default
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.renumber import numbered
 from effax.transforms.framework.rules import DceOut, RuleSet
 
 

@@ -27,10 +27,10 @@ from __future__ import annotations
 from typing import Final
 
 from effax.effects import Read
+from effax.ir.edit.renumber import numbered
 from effax.ir.indexing import whole
 from effax.ir.prims import AddUpdate, Get, Swap
 from effax.ir.syntax import Eqn, Jaxpr, Var
-from effax.transforms.framework.renumber import numbered
 from effax.transforms.framework.rewriter import Transform, at_every_depth
 from effax.transforms.optimize.forward_stores import MOST, Position, disjoint, position_of
 

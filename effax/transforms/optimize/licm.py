@@ -44,12 +44,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from effax.effects import Read, SideEffect, commutes
+from effax.ir.edit.renumber import numbered
 from effax.ir.edit.rewriter import Rewriter
 from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive, Region
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import Type
-from effax.transforms.framework.renumber import numbered
 from effax.transforms.framework.rewriter import Transform, at_every_depth
 
 

@@ -20,12 +20,12 @@ from __future__ import annotations
 from effax.effects import Free
 from effax.ir.analysis.queries import effects_on_variables, free_variables
 from effax.ir.edit.operations import equation
+from effax.ir.edit.renumber import numbered
 from effax.ir.errors import BadArgument, NotApplicable
 from effax.ir.prims import Jit
 from effax.ir.syntax import Jaxpr, Var
 from effax.ir.text.printer import eqn_str
 from effax.ir.types import RefType
-from effax.transforms.framework.renumber import numbered
 from effax.transforms.framework.runner import as_result
 
 

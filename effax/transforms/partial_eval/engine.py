@@ -15,6 +15,7 @@ from typing import NamedTuple
 from effax.effects import Alloc, ArgIndex, Row, SideEffect, commutes
 from effax.effects.order import COMMUTING_KINDS
 from effax.ir.build import Template, Where
+from effax.ir.edit.renumber import numbered
 from effax.ir.edit.without_io import without_io
 from effax.ir.errors import EffaxError
 from effax.ir.memo import memoize
@@ -22,7 +23,6 @@ from effax.ir.primitive import Primitive
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, Type
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.renumber import numbered
 from effax.transforms.framework.rules import Policy, RuleSet
 from effax.transforms.framework.runner import located
 from effax.transforms.partial_eval.template import (

@@ -25,12 +25,12 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from effax.ir.build import Builder
+from effax.ir.edit.renumber import numbered
 from effax.ir.errors import TransformError
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import RefType, Type
 from effax.transforms.framework.pass_ import jaxpr_pass, rules_or_default
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.renumber import numbered
 from effax.transforms.framework.rules import Policy, RuleSet
 from effax.transforms.partial_eval.engine import Partition, partition
 

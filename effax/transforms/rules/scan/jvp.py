@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from effax.ir.edit.renumber import rearranged
 from effax.ir.prims import Scan
 from effax.ir.syntax import Atom
-from effax.transforms.framework.renumber import rearranged
 from effax.transforms.framework.rules import JvpOut, RuleBuilder
 from effax.transforms.jvp import close_tangents, jvp, regrouped, with_tangents
 

@@ -31,11 +31,11 @@ from effax.effects import Row, SideEffect
 from effax.effects.order import COMMUTING_KINDS
 from effax.ir.analysis.dataflow import fixpoint
 from effax.ir.build import Builder
+from effax.ir.edit.renumber import rearranged
 from effax.ir.prims import BroadcastInDim, Scan
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var, has_side_effects
 from effax.ir.types import RefType, Type
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.renumber import rearranged
 from effax.transforms.framework.rules import PartialEvalOut, Policy, RuleSet
 from effax.transforms.optimize.dce import dce
 from effax.transforms.partial_eval.packing import packed

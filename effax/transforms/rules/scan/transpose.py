@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from itertools import accumulate, chain
 from typing import NamedTuple
 
+from effax.ir.edit.renumber import rearranged
 from effax.ir.errors import NotApplicable
 from effax.ir.prims import Scan
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import tangent_type
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.renumber import rearranged
 from effax.transforms.framework.rules import Linear, RuleBuilder
 from effax.transforms.rules.common.arrays import zeros
 from effax.transforms.rules.common.cotangents import (

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 from effax.effects import Accum, Write
 from effax.ir.build import Builder
+from effax.ir.edit.renumber import rearranged
 from effax.ir.prims import While
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import tangent_type
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.framework.renumber import rearranged
 from effax.transforms.framework.rules import JvpOut, RuleBuilder, RuleSet
 from effax.transforms.jvp import close_tangents, jvp, regrouped, with_tangents
 

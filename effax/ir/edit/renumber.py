@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 from effax.ir.build import Builder
@@ -46,3 +46,18 @@ def rearranged(jaxpr: Jaxpr, ins: Sequence[int], outs: Sequence[int]) -> Jaxpr:
         jaxpr.size,
         names=names if any(names) else (),
     )
+
+
+def with_merged_inputs(jaxpr: Jaxpr, same: Mapping[int, int]) -> Jaxpr:
+    """Return the program with each input in ``same`` replaced by another one, of its type."""
+    env = cast("list[Atom]", [None] * jaxpr.size)  # None is never read: bound before use
+    kept = [i for i in range(len(jaxpr.binders)) if i not in same]
+    b = Builder([jaxpr.binders[i].type for i in kept])
+    for i, w in zip(kept, b.binders, strict=True):
+        env[jaxpr.binders[i].id] = w
+    for i, j in same.items():
+        env[jaxpr.binders[i].id] = env[jaxpr.binders[j].id]
+    b.replay(jaxpr.eqns, env)
+    results = [a if isinstance(a, Lit) else env[a.id] for a in jaxpr.outs]
+    names = [jaxpr.names[i] for i in kept if i < len(jaxpr.names)]
+    return b.finish(results, sum(i < jaxpr.n_consts for i in kept), names)
