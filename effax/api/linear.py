@@ -13,7 +13,7 @@ from effax.api.staging import trace_abstractly
 from effax.api.static import StaticArgs
 from effax.arrays.argument_checks import check_callable
 from effax.arrays.array import Array
-from effax.arrays.binding import Operand, bind, run
+from effax.arrays.binding import bind, run
 from effax.arrays.collector import paused_collector
 from effax.arrays.conversion import as_value
 from effax.arrays.device_array import DeviceArray
@@ -29,7 +29,8 @@ from effax.arrays.tracing import (
     result_names,
     trace_flat,
 )
-from effax.ir.errors import IllTyped, RefError
+from effax.effects import Accum, Write
+from effax.ir.errors import IllTyped, RefError, TransformError
 from effax.ir.primitive import Owner
 from effax.ir.prims import BackwardRule, CustomLinear, SparseBackward
 from effax.ir.syntax import Jaxpr
@@ -40,6 +41,7 @@ from effax.transforms.discharge import discharge
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.runner import unwrap
 from effax.transforms.framework.zero_propagation import propagate_zeros
+from effax.transforms.rules.custom.contents import on_contents
 from effax.transforms.rules.default import DEFAULT_RULES
 from effax.transforms.transpose.engine import GradValue, NonLinear, transpose
 from effax.tree import PyTree, PyTreeDef
@@ -138,12 +140,14 @@ def linear_call(
     Args:
         fun: maps residuals r and x to L(r)·x.
         fun_transpose: maps r and a cotangent ct, like the result, to L(r)ᵀ·ct.
-        residual_args: a tree of arrays. Derivatives in it are those of ``fun`` (JAX has none).
+        residual_args: a tree of arrays and references. Derivatives in it are those of ``fun`` (JAX
+            has none). Of a reference, both functions read the contents at the call.
         linear_args: a tree of real or complex arrays.
 
     Raises:
         IllTyped: the transpose returns a tree of another structure or types than ``linear_args``.
-        RefError: an argument is a reference.
+        RefError: a linear argument is a reference.
+        TransformError: a function changes a reference.
     """
     check_callable(fun, "linear_call")
     check_callable(fun_transpose, "linear_call: fun_transpose")
@@ -153,11 +157,10 @@ def linear_call(
     label = label_of(fun)
     res = leaves_of(residual_args, "residual_args")
     lin = leaves_of(linear_args, "linear_args")
-    for x, name in zip([*res.leaves, *lin.leaves], [*res.names, *lin.names], strict=True):
+    for x, name in zip(lin.leaves, lin.names, strict=True):
         if isinstance(x, Ref):
             raise RefError(
-                f"linear_call({label}): {name} is a reference, whose contents may change before "
-                "the transpose reads them",
+                f"linear_call({label}): {name}, a linear argument, is a reference",
                 expected="an array",
                 found=shown_ref(x),
                 remedy="pass its contents: `ref[...]`",
@@ -174,15 +177,30 @@ def linear_call(
         flat = trace_flat(fun, in_tree, types, names, f"linear_call({label})")
         out_names = result_names("the result", flat.out_tree)
         _check_real(flat.jaxpr.out_types, out_names, f"linear_call({label})")
+        _check_reads(flat.jaxpr, f"linear_call({label})")
         return [flat]
 
     linear = _Linear(fun, fun_transpose)
     call = call_rules(linear, site, [*res.leaves, *lin.leaves], trace, traced)
-    fixed: list[Operand] = [*call.consts, *res.leaves]
+    fixed = [x[...] if isinstance(x, Ref) else x for x in (*call.consts, *res.leaves)]
     transpose_rule = _Transpose(call, linear, len(res.types), res.treedef, lin.treedef, label)
-    prim = CustomLinear(transpose_rule, len(fixed), call.out_types, label, call.jaxpr, True)
+    run = on_contents(call.jaxpr)
+    prim = CustomLinear(transpose_rule, len(fixed), call.out_types, label, run, True)
     made: Out = tree.unflatten(call.out_tree, bind(prim, *fixed, *lin.leaves))
     return made
+
+
+def _check_reads(jaxpr: Jaxpr, label: str) -> None:
+    """Raise TransformError where a function of ``linear_call`` changes a reference."""
+    for e in jaxpr.effects:
+        if isinstance(e, Write | Accum):
+            name = jaxpr.name_of(e.ref)
+            raise TransformError(
+                f"{label} changes {name}: a linear function may run more than once, or not at all",
+                expected="a function that only reads references",
+                found=f"{e.word} of {name}",
+                remedy="return the value, and write it after the call",
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,7 +246,9 @@ class _Transpose(BackwardRule):
         names = [*call.site.names[:n], *[f"linear input {i}" for i in range(len(out_types))]]
         label = f"linear_call({label_of(self.linear.fun_transpose)})"
         outers = [*call.outers[:n], *[None] * len(out_types)]
-        return call.traced(run_on_leaves, [*own[:n], *out_types], names, label, outers)
+        jaxpr = call.traced(run_on_leaves, [*own[:n], *out_types], names, label, outers)
+        _check_reads(jaxpr, label)
+        return on_contents(jaxpr)
 
 
 def _like(

@@ -114,10 +114,14 @@ def free_ref(ref: Ref) -> None:
     ref.trace.consumed[cast(Var, ref.atom).id] = "free_ref"
 
 
-def _check_own(ref: Ref, what: str) -> None:
+def is_local(ref: Ref) -> bool:
+    """Return whether the current function made the reference."""
     trace = current_trace()
-    own = ref.trace is trace and _made_in(ref) if isinstance(ref, TracedRef) else trace is None
-    if not own:
+    return ref.trace is trace and _made_in(ref) if isinstance(ref, TracedRef) else trace is None
+
+
+def _check_own(ref: Ref, what: str) -> None:
+    if not is_local(ref):
         raise RefError.against(
             Rule.FOREIGN_FREE,
             f"{what} of a reference outside of the scope that made it",

@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 from effax.ir.errors import NotApplicable
 from effax.ir.syntax import Jaxpr
+from effax.ir.types import RefType
 from effax.transforms.framework.pass_ import jaxpr_pass, rules_or_default
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import RuleSet
@@ -128,8 +129,19 @@ def _check_primals(parts: Partition, n_outs: int) -> None:
         if not is_known:
             raise NotApplicable(
                 f"linearize: result {i} cannot be computed before tangents are known",
-                remedy="use jvp, which computes values and tangents together",
+                remedy=_remedy(parts),
             )
+
+
+def _remedy(parts: Partition) -> str:
+    # An equation without effects that takes a reference accesses it when it is transposed.
+    for eqn in parts.unknown_eqns:
+        if not eqn.effects and any(isinstance(a.type, RefType) for a in eqn.ins):
+            return (
+                "return the contents of the reference (`ref[...]`) from the forward rule, as a "
+                "residual: the function ends the reference before the backward rule runs"
+            )
+    return "use jvp, which computes values and tangents together"
 
 
 def _check_references(pe: PartialEval) -> None:

@@ -19,7 +19,9 @@ xnp: Any = jnp
 xlax: Any = lax
 Function = Callable[..., Any]
 
-SHAPES: Final = ((), (0,), (1,), (3,), (0, 3), (3, 0), (2, 3))
+SHAPES: Final = (
+    (), (0,), (1,), (3,), (0, 3), (3, 0), (2, 3), (2, 0, 3), (1, 2, 1, 2, 1, 1, 1, 2),
+)  # fmt: skip
 INTS: Final = (
     "int2", "uint2", "int4", "uint4", "int8", "uint8", "int16", "uint16", "int32", "uint32",
     "int64", "uint64",

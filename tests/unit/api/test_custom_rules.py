@@ -193,11 +193,6 @@ def test_methods() -> None:
 
 REFUSED = {
     "without rules": (lambda: jax.custom_rules(jnp.sin)(1.0), BadArgument, "without a rule"),
-    "a reference": (
-        lambda: jax.grad(lambda x: reading(x, effax.new_ref(1.0)))(1.0),
-        TransformError,
-        "a reference as an argument",
-    ),
     "no such name": (
         lambda: jax.custom_rules(lambda x: x, nondiff_argnames="y"),
         BadArgument,
@@ -214,13 +209,6 @@ REFUSED = {
         "closes over a batched value",
     ),
 }
-
-
-def reading(x: Any, ref: Any) -> Any:
-    f = jax.custom_rules(lambda x, ref: x * ref[...])
-    f.defjvp(lambda p, t: (f(*p), t[0]))
-    f.defvjp(lambda x, r: (f(x, r), None), lambda r, g: (g, None))
-    return f(x, ref)
 
 
 def closing(table: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 import effax
 import effax.numpy as jnp
 from effax import ad, lax
-from effax.ir.errors import BadRule, TransformError
+from effax.custom_derivatives import linear_call
+from effax.ir.errors import BadRule, RefError, TransformError
 
 jax: Any = effax
 WRAPS = pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jitted"])
@@ -45,10 +47,19 @@ def forward() -> Any:
     return f
 
 
+def both() -> Any:
+    """Return ``x·r`` with both rules."""
+    f = jax.custom_rules(lambda x, r: x * r[...])
+    f.defjvp(lambda p, t: (f(*p), t[0] * p[1][...] + p[0] * t[1][...]))
+    f.defvjp(lambda x, r: (f(x, r), (x, r[...])), lambda res, ct: (ct * res[1], ct * res[0]))
+    return f
+
+
 KINDS: dict[str, Any] = {
     "reverse": reverse,
     "symbolic zeros": lambda: reverse(symbolic_zeros=True),
     "forward": forward,
+    "both": both,
 }
 EACH = pytest.mark.parametrize("kind", KINDS)
 
@@ -197,12 +208,115 @@ def test_cotangents_of_references_are_checked(wrap: Any) -> None:
 
 
 @WRAPS
-def test_linear_calls_refuse_references_that_their_functions_read(wrap: Any) -> None:
-    from effax.custom_derivatives import linear_call
+def test_both_rules_read_the_contents_at_the_call(wrap: Any) -> None:
+    f = both()
 
     def h(x: Any) -> Any:
-        r = effax.new_ref(2.0)
-        return linear_call(lambda r, x: r[...] * x, lambda r, ct: r[...] * ct, r, x)
+        r = effax.new_ref(jnp.sin(x))
+        y = f(x, r)
+        r[...] = 5 * x
+        return y + r[...]
 
-    with pytest.raises(TypeError, match="reference"):
-        wrap(jax.grad(h))(1.0)
+    value, slope = wrap(lambda x: jax.jvp(h, (x,), (1.0,)))(X)
+    np.testing.assert_allclose([value, slope], [X * np.sin(X) + 5 * X, SLOPE + 5], rtol=1e-6)
+    np.testing.assert_allclose(wrap(jax.jacfwd(jax.jacfwd(h)))(X), 2 * np.cos(X) - X * np.sin(X))
+    np.testing.assert_allclose(wrap(jax.vmap(jax.jacfwd(h)))(jnp.array([X])), [SLOPE + 5])
+    np.testing.assert_allclose(wrap(jax.grad(h))(X), SLOPE + 5, rtol=1e-6)
+
+    seen = effax.new_ref(0)
+
+    def counted(x: Any, r: Any) -> Any:
+        seen[...] += 1
+        return x * r[...]
+
+    g = jax.custom_rules(counted)
+    g.defjvp(lambda p, t: (g(*p), t[0] * p[1][...] + p[0] * t[1][...]))
+    g.defvjp(lambda x, r: (g(x, r), (x, r[...])), lambda res, ct: (ct * res[1], ct * res[0]))
+    run = wrap(lambda x: jax.jvp(lambda x: g(x, effax.new_ref(jnp.sin(x))), (x,), (1.0,))[1])
+    np.testing.assert_allclose(run(X), SLOPE, rtol=1e-6)
+    assert int(seen[...]) == 1
+
+    def pushes(p: Any, t: Any) -> Any:
+        t[1][...] = 0.0 * p[0]
+        return f(*p), t[0]
+
+    changing = both()
+    changing.defjvp(pushes)
+    with pytest.raises(TransformError, match="changes the tangent of r"):
+        wrap(jax.grad(lambda x: changing(x, effax.new_ref(x))))(X)
+
+
+@WRAPS
+def test_references_that_a_forward_rule_made_are_residuals_by_their_contents(wrap: Any) -> None:
+    f = jax.custom_vjp(lambda x: 2 * x)
+
+    def fwd(x: Any) -> Any:
+        r = effax.new_ref(x)
+        r[...] += 1
+        return 2 * x, {"sum": r, "all": [r, x]}
+
+    def bwd(res: Any, ct: Any) -> Any:
+        res["sum"][...] *= 2
+        return (ct * res["all"][0][...],)
+
+    f.defvjp(fwd, bwd)
+    assert float(wrap(jax.grad(f))(3.0)) == 8.0
+    np.testing.assert_allclose(wrap(jax.vmap(jax.grad(f)))(jnp.arange(3.0)), [2.0, 4.0, 6.0])
+    assert float(wrap(jax.grad(jax.grad(f)))(3.0)) == 2.0
+    _, pull = jax.vjp(wrap(f), 3.0)
+    assert [float(pull(1.0)[0]) for _ in range(2)] == [8.0, 8.0]
+    outer = effax.new_ref(1.0)
+    f.defvjp(lambda x: (2 * x, outer), bwd)
+    with pytest.raises(RefError, match="returns a reference that it closes over"):
+        wrap(jax.grad(f))(3.0)
+
+
+@WRAPS
+def test_a_forward_rule_does_not_change_a_differentiated_reference(wrap: Any) -> None:
+    f = jax.custom_vjp(lambda x, r: x * r[...])
+
+    def fwd(x: Any, r: Any) -> Any:
+        r[...] *= x
+        return r[...], None
+
+    f.defvjp(fwd, lambda _, ct: (ct, None))
+    with pytest.raises(TransformError, match="changes r, a differentiated reference"):
+        wrap(jax.grad(lambda x: f(x, effax.new_ref(x))))(X)
+
+
+@WRAPS
+def test_linear_calls_read_the_contents_at_the_call(wrap: Any) -> None:
+    def h(x: Any, s: Any = 2.0) -> Any:
+        r = effax.new_ref(s)
+        y = linear_call(lambda r, x: r[...] * x, lambda r, ct: 10 * r[...] * ct, r, x)
+        r[...] = 7.0 * s
+        return y + r[...]
+
+    assert float(wrap(h)(3.0)) == 20.0
+    assert float(wrap(lambda x: jax.jvp(h, (x,), (1.0,))[1])(3.0)) == 2.0
+    assert float(wrap(jax.grad(h))(3.0)) == 20.0
+    assert float(wrap(jax.grad(h, 1))(3.0, 2.0)) == 10.0
+    np.testing.assert_allclose(wrap(jax.vmap(jax.grad(h)))(jnp.ones(2)), [20.0, 20.0])
+
+    def writing(r: Any, x: Any) -> Any:
+        r[...] = 1.0
+        return 2 * x
+
+    def refused(run: Any, pull: Any, x: Any) -> Any:
+        return linear_call(run, pull, effax.new_ref(0.0), x)
+
+    for run, pull in ((writing, lambda r, ct: ct), (lambda r, x: x, writing)):
+        with pytest.raises(TransformError, match="changes"):
+            wrap(jax.grad(partial(refused, run, pull)))(1.0)
+    with pytest.raises(RefError, match="a linear argument, is a reference"):
+        wrap(jax.grad(lambda x: linear_call(max, max, x, effax.new_ref(x))))(1.0)
+
+
+@WRAPS
+def test_a_residual_reference_of_the_caller_is_read_by_the_backward_rule(wrap: Any) -> None:
+    f, r = both(), effax.new_ref(3.0)
+    f.defvjp(lambda x, r: (f(x, r), (x, r)), lambda res, ct: (ct * res[1][...], ct * res[0]))
+    assert float(wrap(jax.grad(lambda x: f(x, r)))(X)) == 3.0
+    assert float(wrap(lambda x: jax.jvp(lambda x: f(x, r), (x,), (1.0,))[1])(X)) == 3.0
+    with pytest.raises(TransformError, match="the function ends the reference before"):
+        wrap(jax.grad(lambda x: f(x, effax.new_ref(x))))(X)

@@ -28,8 +28,13 @@ def custom_call_discharge(
 def custom_linear_discharge(
     b: RuleBuilder, prim: CustomLinear, ins: Sequence[Atom], is_ref: Sequence[bool]
 ) -> DischargeOut:
-    """Keep the equation, which accesses no reference operand before it is transposed."""
+    """Keep the equation, which accesses no reference operand before it is transposed.
+
+    With a forward program and references it is a call of that program.
+    """
     if any(is_ref):
+        if prim.forward is not None:
+            return call_discharge(b, Jit(prim.forward, prim.label), ins, is_ref)
         raise TransformError(f"{prim.label}: its backward rule uses references; transpose first")
     programs = [discharge.cached(jaxpr, b.rules).jaxpr for jaxpr in prim.subjaxprs()]
     return DischargeOut(b.emit(prim.with_subjaxprs(programs), ins), [None] * len(ins))

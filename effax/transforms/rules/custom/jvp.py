@@ -8,19 +8,17 @@ from dataclasses import replace
 from effax.effects import Accum, Write
 from effax.ir.build import template
 from effax.ir.errors import TransformError
-from effax.ir.indexing import whole
 from effax.ir.prims import (
     BackwardRule,
     CustomJvp,
     CustomLinear,
     CustomVjp,
     CustomVmap,
-    Get,
     SparseBackward,
 )
 from effax.ir.prims.custom import no_forward
 from effax.ir.syntax import Atom, Jaxpr
-from effax.ir.types import RefType, Type, is_inexact, tangent_type
+from effax.ir.types import Type, is_inexact, tangent_type
 from effax.transforms.framework.dead_code import used_variables
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import JvpOut, RuleBuilder
@@ -29,6 +27,7 @@ from effax.transforms.optimize.dce import dce
 from effax.transforms.rules.common.arrays import zeros
 from effax.transforms.rules.common.generic_rules import add_tangents
 from effax.transforms.rules.custom.batched_rules import JvpOfVmapRule
+from effax.transforms.rules.custom.contents import contents, on_contents
 
 
 def _dense(b: RuleBuilder, atom: Atom, tangent: Atom | None) -> Atom:
@@ -83,10 +82,13 @@ def custom_vjp_jvp(
     given = tuple([t is not None for t in tangents[n:]])
     if True not in given:
         return _undifferentiated(b, prim, primals, tangents)
-    _check_changed_refs(prim, given)
-    dots = [_contents(b, t) for t in tangents[n:] if t is not None]
+    changed = (False,) * n + given
+    _check_changed_refs(label, prim.call, changed)
     sparse = prim.rule(given)
+    _check_changed_refs(label, sparse.fwd, changed)
     _check_consts(label, tangents[:n], prim.call, sparse.fwd)
+    dots = [contents(b, t) for t in tangents[n:] if t is not None]
+    before = primals if prim.forward is None else [contents(b, x) for x in primals]
     results = b.inline(template(sparse.fwd), primals)
     outs, residuals = results[:n_outs], results[n_outs:]
     fixed = [*primals[:n], *residuals, *[primals[i] for i in sparse.refs]]
@@ -94,7 +96,7 @@ def custom_vjp_jvp(
     if isinstance(linear.bwd, Jaxpr):
         _check_consts(label, tangents[:n], linear.bwd)
     if prim.forward is not None:
-        fixed, linear = _with_forward(b, prim, linear, given, primals, fixed)
+        fixed, linear = _with_forward(b, prim, linear, given, before, fixed)
     return with_tangents([*outs, *b.emit(linear, [*fixed, *dots])], _inexact(prim.call))
 
 
@@ -106,28 +108,23 @@ def _linear(
     return CustomLinear(bwd, n_fixed, out_types, label)
 
 
-def _check_changed_refs(prim: CustomVjp, given: Sequence[bool]) -> None:
-    """Raise TransformError where the call changes a reference with tangents.
+def _check_changed_refs(label: str, jaxpr: Jaxpr, given: Sequence[bool]) -> None:
+    """Raise TransformError where a program changes a reference that ``given`` marks.
 
     The backward rule takes the cotangents of results only.
     """
-    for e in prim.call.effects:
-        if isinstance(e, Write | Accum) and (i := e.ref - prim.n_consts) >= 0 and given[i]:
+    for e in jaxpr.effects:
+        if isinstance(e, Write | Accum) and e.ref < len(given) and given[e.ref]:
+            name = jaxpr.name_of(e.ref)
             raise TransformError(
-                f"{prim.label} changes {prim.call.name_of(e.ref)}, a differentiated reference: its "
-                "backward rule takes cotangents of results, and none of what it wrote",
+                f"{label} changes {name}, a differentiated reference: its backward rule takes "
+                "cotangents of results, and none of what it wrote",
                 expected="a function that only reads its differentiated references",
-                found=f"{e.word} of {prim.call.name_of(e.ref)}",
-                remedy="write `stop_gradient(value)` if what is written has no derivative, return "
-                "the value and write it outside of the function, or set a forward rule with "
-                "`custom_jvp`, which takes the tangent reference",
+                found=f"{e.word} of {name}",
+                remedy="return the value and write it outside of the function, set a forward rule "
+                "with `custom_jvp`, which takes the tangent reference, or, if what is written has "
+                "no derivative, write `stop_gradient(value)` to a reference without derivatives",
             )
-
-
-def _contents(b: RuleBuilder, tangent: Atom) -> Atom:
-    """Return the tangent of an argument; that of a reference's contents is read."""
-    type_ = tangent.type
-    return b(Get(whole(type_.shape)), tangent) if isinstance(type_, RefType) else tangent
 
 
 def _with_forward(
@@ -138,21 +135,20 @@ def _with_forward(
     primals: Sequence[Atom],
     fixed: Sequence[Atom],
 ) -> tuple[list[Atom], CustomLinear]:
-    """Return the fixed operands and the linear equation that evaluates the forward rule too."""
+    """Return the fixed operands and the linear equation that evaluates the forward rule too.
+
+    The forward rule runs on the contents that references had at the call, ``primals``: the equation
+    may run later.
+    """
     assert prim.forward is not None
-    if any(isinstance(x.type, RefType) for x in primals[prim.n_consts :]):
-        raise TransformError(
-            f"{prim.label} has rules for both derivatives, and a reference as an argument",
-            expected="arrays",
-            found=", ".join(str(x.type) for x in primals[prim.n_consts :]),
-            remedy="set one of the two rules only",
-        )
     sparse, n_ins, n_fixed = prim.forward(given), len(primals), len(fixed)
+    _check_changed_refs(prim.label, sparse.jaxpr, (False,) * n_ins + (True,) * sum(given))
     args = zip(primals[prim.n_consts :], given, strict=True)
     dots = [tangent_type(x.type) for x, has in args if has]
+    rule = on_contents(sparse.jaxpr)
     pushed = RuleBuilder(b.rules, [x.type for x in [*primals, *fixed]] + dots)
     binders = pushed.binders
-    both = pushed.inline(template(sparse.jaxpr), [*binders[:n_ins], *binders[n_ins + n_fixed :]])
+    both = pushed.inline(template(rule), [*binders[:n_ins], *binders[n_ins + n_fixed :]])
     _, tangents = with_tangents(both, sparse.nonzero)
     pairs = zip(prim.call.out_types, tangents, strict=True)
     found = [zeros(pushed, tangent_type(t)) if x is None else x for t, x in pairs if is_inexact(t)]
