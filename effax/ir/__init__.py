@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from effax.ir import pickling as _pickling  # noqa: F401  # registers how jaxprs are pickled
 from effax.ir.analysis.check import check, checked
+from effax.ir.analysis.dataflow import Analysis, Facts, Visit, analyze, walk_facts
 from effax.ir.analysis.diff import Change, Diff, diff
 from effax.ir.analysis.faults import Fault, FaultKind
 from effax.ir.analysis.queries import (
@@ -20,6 +21,7 @@ from effax.ir.analysis.queries import (
     DefUse,
     EffectOrder,
     Liveness,
+    PathStep,
     Place,
     Use,
     def_use,
@@ -70,6 +72,7 @@ from effax.ir.eval.checked import evaluate
 from effax.ir.eval.numpy import literal_value
 from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span, whole
 from effax.ir.primitive import ByReference, Primitive, Region, Typing, Value
+from effax.ir.regions import branch_regions, call_region, loop_region, while_regions
 from effax.ir.registry import Registry, registry
 from effax.ir.source import SavedSource, Source
 from effax.ir.syntax import (
@@ -101,6 +104,7 @@ from effax.ir.types import (
 )
 
 __all__ = [
+    "Analysis",
     "ArrayType",
     "Atom",
     "Axes",
@@ -124,6 +128,7 @@ __all__ = [
     "EffectOrder",
     "Eqn",
     "EqnChange",
+    "Facts",
     "Fault",
     "FaultKind",
     "IllTyped",
@@ -137,6 +142,7 @@ __all__ = [
     "Mode",
     "NotApplicable",
     "ParseError",
+    "PathStep",
     "Pick",
     "Place",
     "Primitive",
@@ -160,9 +166,13 @@ __all__ = [
     "Use",
     "Value",
     "Var",
+    "Visit",
     "Where",
     "alpha_eq",
+    "analyze",
     "array_type",
+    "branch_regions",
+    "call_region",
     "check",
     "checked",
     "def_use",
@@ -181,6 +191,7 @@ __all__ = [
     "lit",
     "literal_value",
     "liveness",
+    "loop_region",
     "map_eqns",
     "map_prim_subjaxprs",
     "map_subjaxprs",
@@ -202,6 +213,8 @@ __all__ = [
     "type_of_value",
     "typing_of",
     "walk",
+    "walk_facts",
+    "while_regions",
     "whole",
     "with_prim",
 ]

@@ -17,6 +17,7 @@ from effax.ir.argument_checks import check_atoms, check_parts, check_type
 from effax.ir.dtypes import family, is_complex
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.primitive import Primitive, Typing
+from effax.ir.regions import region_effects
 from effax.ir.source import SavedSource, Source
 from effax.ir.state import cached
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Scalar, Var
@@ -41,10 +42,19 @@ def _cached_typing(prim: Primitive, types: tuple[Type, ...]) -> Typing:
 
 
 def typing_of(prim: Primitive, types: tuple[Type, ...]) -> Typing:
-    """Return the typing of an application, cached unless the primitive has subjaxprs or objects."""
-    if prim.by_reference or prim.subjaxprs():
-        return prim.typing(*types)
-    return _cached_typing(prim, types)
+    """Return the typing of an application, cached unless the primitive has subjaxprs or objects.
+
+    The effects of regions are among its effects, whether or not the typing rule returns them.
+
+    Raises:
+        IllTyped: the arguments do not match.
+        BadRule: a subjaxpr has effects, and no region declares on which arguments.
+    """
+    if not prim.by_reference and not prim.subjaxprs():
+        return _cached_typing(prim, types)
+    found = prim.typing(*types)
+    nested = region_effects(prim)
+    return found._replace(effects=found.effects.join(nested)) if nested.effects else found
 
 
 class TemplateEqn(NamedTuple):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
-from effax.effects import NO_EFFECTS, ArgIndex, Row
+from effax.effects import NO_EFFECTS, Accum, ArgIndex, Read, Row, Write
 from effax.ir.axes import Axes, joined_axes
 from effax.ir.errors import IllTyped
 from effax.ir.types import Type
@@ -45,6 +45,9 @@ class Region(NamedTuple):
             such a region may not terminate.
         repeats: whether the jaxpr may run more than once in one application.
         parts: binders that are bound to another part of their argument in every run.
+        trip_count: how often the jaxpr runs in one application, if it is selected; None if values
+            decide it.
+        name: the name of the region among those of the primitive, such as ``body``.
     """
 
     jaxpr: Jaxpr
@@ -54,6 +57,36 @@ class Region(NamedTuple):
     is_predicate: bool = False
     repeats: bool = True
     parts: frozenset[int] = frozenset()
+    trip_count: int | None = None
+    name: str = ""
+
+    @property
+    def carries(self) -> frozenset[int]:
+        """The arguments that are carries."""
+        return frozenset([c for c in self.carry_to if c is not None])
+
+    @property
+    def invariant(self) -> frozenset[int]:
+        """The binders that have the same value in every run; contents of references may change."""
+        carries = self.carries
+        return frozenset(
+            [i for i, a in enumerate(self.args) if a not in carries and i not in self.parts]
+        )
+
+    @property
+    def effects(self) -> Row[ArgIndex]:
+        """The effects of the jaxpr, over the arguments of the primitive."""
+        return self.jaxpr.effects.rename(lambda i: ArgIndex(self.args[i]))
+
+    @property
+    def reads(self) -> frozenset[int]:
+        """The arguments that are references which the jaxpr reads."""
+        return frozenset([e.ref for e in self.effects if isinstance(e, Read)])
+
+    @property
+    def writes(self) -> frozenset[int]:
+        """The arguments that are references whose contents the jaxpr changes."""
+        return frozenset([e.ref for e in self.effects if isinstance(e, Write | Accum)])
 
 
 class Owner:
@@ -108,6 +141,8 @@ class Primitive(ABC):
         by_reference: the parameters that are Python objects (``ByReference``).
         is_call: whether it only calls its one subjaxpr, so that any jaxpr may take its place, with
             other arguments and results.
+        defers_effects: whether subjaxprs in no region run in transformed programs only, so that
+            their effects are none of the application.
     """
 
     __slots__ = ()
@@ -117,6 +152,7 @@ class Primitive(ABC):
     commutes: ClassVar[bool] = False
     by_reference: ClassVar[tuple[str, ...]] = ()
     is_call: ClassVar[bool] = False
+    defers_effects: ClassVar[bool] = False
 
     @abstractmethod
     def typing(self, *ins: Type) -> Typing:

@@ -129,7 +129,7 @@ def is_choice(prim: Primitive) -> bool:
     """Return whether the primitive selects one of its regions, with equal operands and results."""
     if prim.selector() is None:
         return False
-    first, *others = [region._replace(jaxpr=_NOTHING) for region in prim.regions()]
+    first, *others = [region._replace(jaxpr=_NOTHING, name="") for region in prim.regions()]
     in_order = first.results == tuple(range(len(first.results)))
     return in_order and all(other == first for other in others)
 

@@ -25,17 +25,21 @@ In ``scan (c, x) -> (c·x, c)`` on a carry ``c`` with the fact ``{0}`` and eleme
 ``{1}``, the carry has ``{0, 1}``, since the first result is bound to it again, and so have both
 results.
 
+:func:`walk_facts` yields the facts at every equation, those of subjaxprs included, with the path
+and the trip count of each.
+
 Solutions are memoized for each subjaxpr, so that the cost of nesting is linear in the size.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from typing import Final, Generic, NamedTuple, TypeVar, cast
 
 from effax.effects import Accum, Write
 from effax.ir.analysis.passing import Passed, passed_results
+from effax.ir.analysis.queries import PathStep, Place, steps_into
 from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive, Region
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
@@ -113,6 +117,68 @@ def analyze(
         fixed: positions of input references that keep their facts under writes.
     """
     return cast("Facts[L]", _solve(analysis, jaxpr, ins, fixed))
+
+
+class Visit(NamedTuple, Generic[L]):
+    """An equation, and the facts of its operands and results.
+
+    Attributes:
+        place: the equation and the path to it; ``place.trip_count`` is how often it runs.
+        ins: the facts of the operands, what the equation writes to references included.
+        outs: the facts of the results.
+    """
+
+    place: Place
+    ins: tuple[L, ...]
+    outs: tuple[L, ...]
+
+
+def walk_facts(
+    analysis: Analysis[L], jaxpr: Jaxpr, ins: tuple[L, ...], fixed: Positions = NONE
+) -> Iterator[Visit[L]]:
+    """Yield all equations with their facts; those of a region follow the one that contains it.
+
+    The facts inside of a region hold in all of its runs. A shared subjaxpr is visited wherever it
+    occurs, since its inputs have other facts there. A subjaxpr without a region is not entered.
+
+    Args:
+        analysis: the lattice and the transfer function.
+        jaxpr: the program.
+        ins: one fact per input.
+        fixed: positions of input references that keep their facts under writes.
+    """
+    stack = [_visits(analysis, (), jaxpr, ins, fixed)]
+    while stack:
+        found = next(stack[-1], None)
+        if found is None:
+            stack.pop()
+            continue
+        visit, kept = found
+        yield visit
+        prim, place = visit.place.eqn.prim, visit.place
+        regions = prim.regions() if prim.subjaxprs() else ()
+        inside = steps_into(place) if len(regions) == len(prim.subjaxprs()) else ()
+        for region, step in reversed([*zip(regions, inside, strict=False)]):
+            given = tuple([visit.ins[a] for a in region.args])
+            own = frozenset([i for i, a in enumerate(region.args) if a in kept])
+            stack.append(_visits(analysis, (*place.path, step), region.jaxpr, given, own))
+
+
+def _visits(
+    analysis: Analysis[L],
+    path: tuple[PathStep, ...],
+    jaxpr: Jaxpr,
+    ins: tuple[L, ...],
+    fixed: Positions,
+) -> Iterator[tuple[Visit[L], Positions]]:
+    """Yield the equations of one program, with the operands that are fixed references."""
+    facts = analyze(analysis, jaxpr, ins, fixed).variables
+    kept = {v.id for i, v in enumerate(jaxpr.binders) if i in fixed}
+    for at, eqn in enumerate(jaxpr.eqns):
+        given = tuple([analysis.literal(a) if isinstance(a, Lit) else facts[a.id] for a in eqn.ins])
+        own = positions_of(kept, eqn)
+        grown, _ = _transfer(analysis, eqn, given, own)
+        yield Visit(Place(path, jaxpr, at), grown, tuple([facts[v.id] for v in eqn.outs])), own
 
 
 @memoize(maxsize=1 << 13)

@@ -7,25 +7,47 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from math import prod
 from typing import NamedTuple
 
 from effax.effects import Alloc, Effect, Row, SideEffect, VarId, commutes
 from effax.effects.row import effect_text
 from effax.ir.memo import memoize
 from effax.ir.recursion import subjaxprs_of
+from effax.ir.regions import region_names
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 
 
-class Place(NamedTuple):
-    """An equation and its place.
+class PathStep(NamedTuple):
+    """A step of a path: into a region of an equation.
 
     Attributes:
-        path: the subjaxprs that lead to it, outermost first: ("scan", "cond, program 1").
+        position: the position of the equation in its program.
+        prim: the name of its primitive.
+        region: the name of the region, such as ``body`` or ``branch 1``.
+        trip_count: how often the region runs in one application, if it is selected; None if values
+            decide it, or no region is declared.
+    """
+
+    position: int
+    prim: str
+    region: str
+    trip_count: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.position}:{self.prim}.{self.region}"
+
+
+class Place(NamedTuple):
+    """An equation and its place; prints as ``2:scan.body/0:mul``.
+
+    Attributes:
+        path: the steps that lead to it, outermost first.
         jaxpr: the program that contains it.
         position: its position there.
     """
 
-    path: tuple[str, ...]
+    path: tuple[PathStep, ...]
     jaxpr: Jaxpr
     position: int
 
@@ -34,11 +56,38 @@ class Place(NamedTuple):
         """The equation."""
         return self.jaxpr.eqns[self.position]
 
+    @property
+    def trip_count(self) -> int | None:
+        """The number of runs of the equation in one run of the program; None if values decide it.
 
-def walk(jaxpr: Jaxpr) -> Iterator[Place]:
+        A branch that is not selected does not run: the count is the greatest possible one.
+        """
+        counts = [step.trip_count for step in self.path]
+        return prod([n for n in counts if n is not None]) if None not in counts else None
+
+    def __str__(self) -> str:
+        return "/".join([*map(str, self.path), f"{self.position}:{self.eqn.prim.name}"])
+
+
+def walk(jaxpr: Jaxpr, every: bool = False) -> Iterator[Place]:
     """Yield all equations in program order; those of a subjaxpr follow the one that contains it.
 
-    A shared subjaxpr is visited once, at its first occurrence.
+    ::
+
+        >>> from effax.ir import parse, walk
+        >>> loop = parse('''{ lambda ; a:f32[]. let
+        ...   b:f32[] = scan[
+        ...     jaxpr={ lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
+        ...     length=3 n_carry=1 n_consts=0 reverse=False unroll=1
+        ...   ] a
+        ... in (b,) }''')
+        >>> [(str(place), place.trip_count) for place in walk(loop)]
+        [('0:scan', 1), ('0:scan.body/0:sin', 3)]
+
+    Args:
+        jaxpr: the program.
+        every: whether to visit a shared subjaxpr wherever it occurs, which may be exponential in
+            the depth; by default it is visited once, at its first occurrence.
     """
     seen = {jaxpr}
     stack: list[Iterator[Place]] = [_places(jaxpr, ())]
@@ -49,15 +98,24 @@ def walk(jaxpr: Jaxpr) -> Iterator[Place]:
             continue
         yield place
         nested = place.eqn.prim.subjaxprs()
-        for i, program in reversed([*enumerate(nested)]):
-            if program not in seen:
-                seen.add(program)
-                name = place.eqn.prim.name
-                step = name if len(nested) == 1 else f"{name}, program {i}"
-                stack.append(_places(program, (*place.path, step)))
+        if nested:
+            for program, step in reversed([*zip(nested, steps_into(place), strict=True)]):
+                if every or program not in seen:
+                    seen.add(program)
+                    stack.append(_places(program, (*place.path, step)))
 
 
-def _places(jaxpr: Jaxpr, path: tuple[str, ...]) -> Iterator[Place]:
+def steps_into(place: Place) -> tuple[PathStep, ...]:
+    """Return the steps from an equation into each of its subjaxprs."""
+    prim = place.eqn.prim
+    names, regions = region_names(prim), prim.regions()
+    counts = [r.trip_count for r in regions] if len(regions) == len(names) else [None] * len(names)
+    return tuple(
+        [PathStep(place.position, prim.name, *both) for both in zip(names, counts, strict=True)]
+    )
+
+
+def _places(jaxpr: Jaxpr, path: tuple[PathStep, ...]) -> Iterator[Place]:
     return (Place(path, jaxpr, i) for i in range(len(jaxpr.eqns)))
 
 

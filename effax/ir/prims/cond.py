@@ -13,6 +13,7 @@ from effax.ir.primitive import Primitive, Region, Typing, Value
 from effax.ir.prims.common.operands import check_least
 from effax.ir.prims.common.subjaxpr_checks import check_call, check_no_ref_results, check_results
 from effax.ir.recursion import with_fresh_stack
+from effax.ir.regions import branch_regions
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, Type
 
@@ -96,11 +97,7 @@ class Cond(Primitive):
         return replace(self, branches=tuple(jaxprs))
 
     def regions(self) -> tuple[Region, ...]:
-        n = len(self.branches[0].outs)
-        args = tuple(range(1, 1 + len(self.branches[0].binders)))
-        return tuple(
-            Region(b, args, tuple(range(n)), (None,) * n, repeats=False) for b in self.branches
-        )
+        return branch_regions(self.branches)
 
     def selector(self) -> int | None:
         return 0

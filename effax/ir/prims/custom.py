@@ -18,6 +18,7 @@ from effax.ir.primitive import ByReference, Primitive, Region, Typing, Value
 from effax.ir.prims.common.subjaxpr_checks import check_call, check_no_ref_results
 from effax.ir.prims.jit import Jit
 from effax.ir.recursion import with_fresh_stack
+from effax.ir.regions import call_region
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type
 
@@ -37,13 +38,6 @@ __all__ = [
 ]
 
 E = TypeVar("E", bound=EffaxError)
-
-
-def _call_region(jaxpr: Jaxpr) -> Region:
-    outs = range(len(jaxpr.outs))
-    return Region(
-        jaxpr, tuple(range(len(jaxpr.binders))), tuple(outs), (None,) * len(outs), repeats=False
-    )
 
 
 class BatchedProgram(NamedTuple):
@@ -166,7 +160,7 @@ class _Called(Primitive):
         return evaluate_spmd(self.call, devices, ins)
 
     def regions(self) -> tuple[Region, ...]:
-        return (_call_region(self.call),)
+        return (call_region(self.call),)
 
     def as_call(self) -> Jit:
         return Jit(self.call, self.label)
@@ -250,6 +244,7 @@ class CustomLinear(Primitive):
     paired: bool = False
     nonzero: tuple[bool, ...] | None = None
     name: ClassVar[str] = "custom_lin"
+    defers_effects: ClassVar[bool] = True
     by_reference: ClassVar[tuple[str, ...]] = ("bwd",)
 
     def typing(self, *ins: Type) -> Typing:

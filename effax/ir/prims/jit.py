@@ -10,6 +10,7 @@ from effax.ir.eval.spmd import Devices, Each, evaluate_spmd
 from effax.ir.primitive import Primitive, Region, Typing, Value
 from effax.ir.prims.common.subjaxpr_checks import check_call, check_no_ref_results
 from effax.ir.recursion import with_fresh_stack
+from effax.ir.regions import call_region
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type
 
@@ -59,5 +60,4 @@ class Jit(Primitive):
         return replace(self, jaxpr=jaxprs[0])
 
     def regions(self) -> tuple[Region, ...]:
-        args, outs = range(len(self.jaxpr.binders)), range(len(self.jaxpr.outs))
-        return (Region(self.jaxpr, tuple(args), tuple(outs), (None,) * len(outs), repeats=False),)
+        return (call_region(self.jaxpr),)

@@ -18,6 +18,7 @@ from effax.ir.prims.common.subjaxpr_checks import check_call, check_no_ref_resul
 from effax.ir.prims.contract import DotGeneral
 from effax.ir.prims.jit import Jit
 from effax.ir.recursion import with_fresh_stack
+from effax.ir.regions import call_region
 from effax.ir.syntax import Eqn, Jaxpr
 from effax.ir.text.format import fields_of
 from effax.ir.types import Type
@@ -168,8 +169,7 @@ class Remat(Primitive):
         return replace(self, jaxpr=jaxprs[0])
 
     def regions(self) -> tuple[Region, ...]:
-        args, outs = range(len(self.jaxpr.binders)), range(len(self.jaxpr.outs))
-        return (Region(self.jaxpr, tuple(args), tuple(outs), (None,) * len(outs), repeats=False),)
+        return (call_region(self.jaxpr),)
 
 
 def only_reads(jaxpr: Jaxpr) -> bool:

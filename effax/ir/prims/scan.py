@@ -21,6 +21,7 @@ from effax.ir.prims.common.subjaxpr_checks import (
     check_results,
 )
 from effax.ir.recursion import with_fresh_stack
+from effax.ir.regions import loop_region
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, RefType, Type, array_type, ref_type
 
@@ -140,10 +141,7 @@ class Scan(Primitive):
         return replace(self, jaxpr=jaxprs[0], n_consts=n_consts, n_carry=n_carry)
 
     def regions(self) -> tuple[Region, ...]:
-        args, outs = range(len(self.jaxpr.binders)), range(len(self.jaxpr.outs))
-        carry_to = tuple(self.n_consts + j if j < self.n_carry else None for j in outs)
-        xs = frozenset(args[self.n_consts + self.n_carry :])
-        return (Region(self.jaxpr, tuple(args), tuple(outs), carry_to, parts=xs),)
+        return (loop_region(self.jaxpr, self.length, self.n_consts, self.n_carry),)
 
 
 def stacked_type(type_: Type, length: int) -> ArrayType:

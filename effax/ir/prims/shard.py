@@ -14,6 +14,7 @@ from effax.ir.eval.spmd import Devices, Each, evaluate_spmd
 from effax.ir.partition import Spec, global_type, join_parts, local_type, names_in, part, spec_text
 from effax.ir.primitive import Primitive, Region, Typing, Value
 from effax.ir.prims.common.subjaxpr_checks import check_call, check_no_ref_results
+from effax.ir.regions import call_region
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import RefType, Type
 
@@ -146,8 +147,7 @@ class ShardMap(Primitive):
         return replace(self, jaxpr=jaxprs[0], in_specs=in_specs, out_specs=out_specs)
 
     def regions(self) -> tuple[Region, ...]:
-        args, outs = range(len(self.jaxpr.binders)), range(len(self.jaxpr.outs))
-        return (Region(self.jaxpr, tuple(args), tuple(outs), (None,) * len(outs), repeats=False),)
+        return (call_region(self.jaxpr),)
 
 
 def not_the_same(what: str, spec: Spec, axes: Sequence[str]) -> IllTyped:

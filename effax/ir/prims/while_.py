@@ -18,6 +18,7 @@ from effax.ir.prims.common.subjaxpr_checks import (
     check_results,
 )
 from effax.ir.recursion import with_fresh_stack
+from effax.ir.regions import while_regions
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import RefType, Type, array_type
 
@@ -106,9 +107,4 @@ class While(Primitive):
         return While(cond, body, sum(ins[: self.n_consts]))
 
     def regions(self) -> tuple[Region, ...]:
-        args = tuple(range(len(self.body.binders)))
-        carry = tuple(range(self.n_consts, len(args)))
-        return (
-            Region(self.cond, args, (None,), (None,), is_predicate=True),
-            Region(self.body, args, tuple(range(len(carry))), carry),
-        )
+        return while_regions(self.cond, self.body)

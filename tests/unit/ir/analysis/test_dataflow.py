@@ -13,6 +13,7 @@ from effax.ir.analysis.dataflow import (
     close_regions,
     fixpoint,
     positions_of,
+    walk_facts,
 )
 from effax.ir.prims import Cos, Jit, Sin
 from effax.ir.syntax import Eqn, Jaxpr, Lit
@@ -269,3 +270,28 @@ def test_positions_of_variables() -> None:
 @pytest.mark.parametrize("start", [0, 3, 10])
 def test_a_fixpoint_is_reached(start: int) -> None:
     assert fixpoint(lambda n: min(10, n + 3), start) == 10
+
+
+def test_facts_are_found_at_every_place() -> None:
+    jaxpr = parse("""
+        { lambda ; a:f32[] b:f32[] r:Ref{f32[]}. let
+            c:f32[] d:f32[4] = scan[
+              jaxpr={ lambda ; r:Ref{f32[]} k:f32[] c:f32[]. let
+                  r[...] <- k
+                  d:f32[] <- r[...]
+                  e:f32[] = add c d
+                in (e, c) }
+              length=4 n_carry=1 n_consts=2 reverse=False unroll=1
+            ] r a b
+            e:f32[] = neg a
+          in (c, d, e) }
+    """)
+    ins = (frozenset("a"), frozenset("b"), NOTHING)
+    found = {
+        str(visit.place): (visit.place.trip_count, visit.outs)
+        for visit in walk_facts(DependsOn(), jaxpr, ins)
+        if visit.outs
+    }
+    assert found["0:scan.body/1:get"] == (4, (frozenset("a"),))
+    assert found["0:scan.body/2:add"] == (4, (frozenset("ab"),))
+    assert found["1:neg"] == (1, (frozenset("a"),))

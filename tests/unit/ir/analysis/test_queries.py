@@ -11,9 +11,9 @@ from effax.ir.analysis.queries import (
     size,
     walk,
 )
-from effax.ir.prims import Jit
+from effax.ir.prims import Jit, Scan, Sin
 from effax.ir.text.parser import parse
-from tests.unit.building import chain, nested, program, writer
+from tests.unit.building import F32, chain, nested, program, writer
 
 P = parse("""
     { lambda ; a:f32[] b:f32[]. let
@@ -81,8 +81,21 @@ def test_every_equation_is_walked_once_with_its_path() -> None:
         "scan",
         "while",
     ]
-    assert (("while, program 1",), "mul") in [(p.path, p.eqn.prim.name) for p in places]
-    assert len(places) == 11
+    found = {str(p): p.trip_count for p in places}
+    assert len(found) == len(places) == 11
+    assert found["4:while.body/0:mul"] is None and found["2:cond"] == 1
+    assert found["4:while.cond/0:lt"] is None
+
+
+def test_a_shared_subjaxpr_is_visited_wherever_it_occurs() -> None:
+    inner = program([F32], lambda b, x: [b(Sin(), x)])
+    middle = program([F32], lambda b, x: b.emit(Scan(inner, 3, False, 0, 1), [x]))
+    jaxpr = program(
+        [F32], lambda b, x: [*b.emit(Scan(middle, 5, False, 0, 1), [x]), *b.emit(Jit(inner), [x])]
+    )
+    assert [str(p) for p in walk(jaxpr) if p.eqn.prim == Sin()] == ["0:scan.body/0:scan.body/0:sin"]
+    found = {str(p): p.trip_count for p in walk(jaxpr, every=True) if p.eqn.prim == Sin()}
+    assert found == {"0:scan.body/0:scan.body/0:sin": 15, "1:jit.body/0:sin": 1}
 
 
 def test_size_counts_each_occurrence_of_a_subjaxpr() -> None:
