@@ -40,6 +40,7 @@ from effax.ir.errors import BadRule, IllTyped, NotApplicable
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.registry import registry
 from effax.ir.types import ArrayType, RefType, Type, array_type, ref_type
+from effax.ir.work import Work, moved
 from effax.lowering.writer import Val, Writer
 
 __all__ = [
@@ -69,6 +70,7 @@ __all__ = [
     "Typing",
     "Val",
     "Value",
+    "Work",
     "Write",
     "Writer",
     "array_type",
@@ -79,6 +81,7 @@ __all__ = [
     "is_float",
     "is_inexact_dtype",
     "is_integer",
+    "moved",
     "program",
     "ref_type",
     "registry",

@@ -84,6 +84,7 @@ class Square(Unary):
     """``x * x``."""
 
     name = "square"
+    complex_flops = 6
     accepts: ClassVar[frozenset[str]] = NUMBERS
     ufunc: ClassVar[Meaning] = m.square
 
@@ -92,6 +93,7 @@ class Abs(Nullary):
     """The magnitude; real for complex operands."""
 
     name = "abs"
+    is_elementwise = True
 
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)
@@ -124,6 +126,7 @@ class Mul(Binary):
 
     name = "mul"
     commutes = True
+    complex_flops = 6
     accepts: ClassVar[frozenset[str]] = NUMBERS
     ufunc: ClassVar[Meaning] = np.multiply
 
@@ -132,6 +135,7 @@ class Div(Binary):
     """Division; of integers, it truncates toward zero."""
 
     name = "div"
+    complex_flops = 11
     accepts: ClassVar[frozenset[str]] = NUMBERS
     ufunc: ClassVar[Meaning] = m.div
 
