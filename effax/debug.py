@@ -1,12 +1,30 @@
-"""Debugging of running programs: ``debug.print`` and ``debug.callback``.
+"""Debugging: prints and callbacks in programs, and the exploration of a call.
 
-Both observe primal values, once each: no transformation drops or duplicates them, nor reorders
-those that are ``ordered``.
+``print`` and ``callback`` observe primal values, once each: no transformation drops or duplicates
+them, nor reorders those that are ``ordered``. ``explore`` evaluates a call an equation at a time,
+forward and back; ``prompt`` does so by commands. ``first`` finds the first equation whose result
+is nan, infinite, out of bounds, or has another property.
 """
 
 from __future__ import annotations
 
-from effax.api.debugging import debug_callback as callback
-from effax.api.debugging import debug_print as print
+from effax.api.debugging.display import Stats
+from effax.api.debugging.explore import Found, explore, first
+from effax.api.debugging.printing import debug_callback as callback
+from effax.api.debugging.printing import debug_print as print
+from effax.api.debugging.prompt import prompt
+from effax.api.debugging.session import RefWrite, Session
+from effax.ir.eval.stepping.origins import Origin
 
-__all__ = ["callback", "print"]
+__all__ = [
+    "Found",
+    "Origin",
+    "RefWrite",
+    "Session",
+    "Stats",
+    "callback",
+    "explore",
+    "first",
+    "print",
+    "prompt",
+]

@@ -197,6 +197,13 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
         call = self._flatten_call(args, kwargs, axes_in_scope())
         return self._program_of(call), call.signature.structure
 
+    def traced_call(
+        self, args: Sequence[object], kwargs: Mapping[str, object]
+    ) -> tuple[FlatFunction, Sequence[object]]:
+        """Return the program of a call, its passes applied, and the leaves of the arguments."""
+        call = self._flatten_call(args, kwargs, axes_in_scope())
+        return self._program_of(call), call.leaves
+
     @property
     def _label(self) -> str:
         return f"jit({self._name})"

@@ -40,7 +40,6 @@ from effax.ir.errors import BadRule, IllTyped, NotApplicable
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.registry import registry
 from effax.ir.types import ArrayType, RefType, Type, array_type, ref_type
-from effax.ir.work import Work, moved
 from effax.lowering.writer import Val, Writer
 
 __all__ = [
@@ -70,7 +69,6 @@ __all__ = [
     "Typing",
     "Val",
     "Value",
-    "Work",
     "Write",
     "Writer",
     "array_type",
@@ -81,7 +79,6 @@ __all__ = [
     "is_float",
     "is_inexact_dtype",
     "is_integer",
-    "moved",
     "program",
     "ref_type",
     "registry",

@@ -14,7 +14,6 @@ from effax.arrays.array import Array
 from effax.extend.guard import annotate_errors, check_parameters, listed
 from effax.extend.primitive import ArrayPrimitive, Handle
 from effax.extend.rules import Linear, traced
-from effax.ir.analysis.cost.count import count_cost
 from effax.ir.build import lit
 from effax.ir.dtypes import family
 from effax.ir.errors import BadRule, IllTyped, NotApplicable
@@ -30,7 +29,6 @@ from effax.ir.prims.common.operands import (
 from effax.ir.state import cached
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, Type, array_type, is_inexact
-from effax.ir.work import Work
 from effax.lowering.program import without_refs
 from effax.lowering.writer import Val, Writer
 from effax.transforms.framework.runner import unwrap
@@ -109,10 +107,6 @@ class FunctionPrimitive(ArrayPrimitive):
         """Return the program of the function, on arguments like these."""
         return program_of(self, tuple([x.type for x in ins]))
 
-    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
-        """Return the work of the program of ``function``."""
-        return count_cost(program_of(self, tuple(arrays(self, ins)))).total
-
     def lower(self, w: Writer, ins: Sequence[Val], /) -> Sequence[Val]:
         """Write a call of the program of ``function``."""
         jaxpr = program_of(self, tuple([x.type.strong() for x in ins]))
@@ -156,7 +150,6 @@ class Elementwise(FunctionPrimitive):
 
     __slots__ = ()
     accepts: ClassVar[frozenset[str]] = INEXACT
-    is_elementwise: ClassVar[bool] = True
 
     @abstractmethod
     def function(self, *args: Handle, **kwargs: Handle) -> Array:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from effax.effects import NO_EFFECTS, Accum, ArgIndex, Read, Row, Write
 from effax.ir.axes import Axes, joined_axes
 from effax.ir.errors import IllTyped
 from effax.ir.types import Type
-from effax.ir.work import NO_WORK, Work, elements, moved
 
 if TYPE_CHECKING:
     from effax.ir.eval.spmd import Devices
@@ -49,6 +48,8 @@ class Region(NamedTuple):
         trip_count: how often the jaxpr runs in one application, if it is selected; None if values
             decide it.
         name: the name of the region among those of the primitive, such as ``body``.
+        reverse: whether the first run takes the last element of each part, and returns the last
+            element of each result that is stacked.
     """
 
     jaxpr: Jaxpr
@@ -60,6 +61,7 @@ class Region(NamedTuple):
     parts: frozenset[int] = frozenset()
     trip_count: int | None = None
     name: str = ""
+    reverse: bool = False
 
     @property
     def carries(self) -> frozenset[int]:
@@ -113,9 +115,8 @@ class Owner:
 class ByReference:
     """A Python object that is a parameter of a primitive and has no text form.
 
-    It is immutable, is compared by Python's ``==``, and prints as a name (``@label``).
-    ``references(jaxpr)`` maps the distinct names in a program's text to the objects; ``parse``
-    takes this map.
+    It is compared by Python's ``==`` and prints as a name (``@label``). ``references(jaxpr)`` maps
+    the distinct names in a program's text to the objects; ``parse`` takes this map.
 
     Attributes:
         label: the name of the object.
@@ -129,12 +130,6 @@ class ByReference:
         """Return the owner of the object, or of the ``rule`` that it wraps; None without one."""
         inner: object = getattr(self, "rule", None)
         return inner.owner() if isinstance(inner, ByReference) else None
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        return self
 
 
 class Primitive(ABC):
@@ -151,12 +146,6 @@ class Primitive(ABC):
             other arguments and results.
         defers_effects: whether subjaxprs in no region run in transformed programs only, so that
             their effects are none of the application.
-        is_view: whether its one result may share the buffer of its first operand.
-        is_elementwise: whether each element of its result depends on the same element of each
-            operand, or on a scalar.
-        updates_first: whether its result is the first operand with a part replaced, which takes
-            place in the buffer of an operand that is not used again.
-        flops_per_element: its arithmetic operations for each element of its results.
     """
 
     __slots__ = ()
@@ -167,10 +156,6 @@ class Primitive(ABC):
     by_reference: ClassVar[tuple[str, ...]] = ()
     is_call: ClassVar[bool] = False
     defers_effects: ClassVar[bool] = False
-    is_view: ClassVar[bool] = False
-    is_elementwise: ClassVar[bool] = False
-    updates_first: ClassVar[bool] = False
-    flops_per_element: ClassVar[int] = 1
 
     @abstractmethod
     def typing(self, *ins: Type) -> Typing:
@@ -185,20 +170,6 @@ class Primitive(ABC):
     @abstractmethod
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         """Return the results on NumPy values; a reference is its buffer, written in place."""
-
-    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
-        """Return the work of one application, apart from that of its regions.
-
-        By default ``flops_per_element`` operations for each element of its results, on operands
-        that are read once; nothing for a view, or for a primitive with subjaxprs.
-
-        Args:
-            ins: the types of the operands.
-            outs: the types of the results.
-        """
-        if self.is_view or self.subjaxprs():
-            return NO_WORK
-        return moved(ins, outs, flops=elements(outs) * self.flops_per_element)
 
     def prepare(self) -> Callable[..., Sequence[Value]]:
         """Return a function that evaluates it repeatedly; work common to all calls is done once."""
@@ -248,10 +219,6 @@ class Primitive(ABC):
 
     def regions(self) -> tuple[Region, ...]:
         """Return how each subjaxpr is run, in the order of :meth:`subjaxprs`."""
-        return ()
-
-    def runs(self) -> tuple[Jaxpr, ...]:
-        """Return the subjaxprs that an application runs once each, where it has no regions."""
         return ()
 
     def restrict(
@@ -305,7 +272,3 @@ class Primitive(ABC):
         None if the primitive is not a call.
         """
         return self if self.is_call else None
-
-    def answered(self) -> Primitive:
-        """Return the primitive with programs in place of rules that have one program each."""
-        return self

@@ -16,6 +16,7 @@ test_parse_inverts_print_of_closed = holds(laws.parse_inverts_print_of_closed)
 test_parse_refuses_other_texts = holds(laws.parse_refuses_other_texts)
 test_equality_is_structural = holds(laws.equality_is_structural)
 test_evaluation_matches_types = holds(laws.evaluation_matches_types)
+test_stepping_is_evaluation = holds(laws.stepping_is_evaluation)
 test_passes_are_pure = holds(laws.passes_are_pure)
 
 

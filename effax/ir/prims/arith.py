@@ -84,7 +84,6 @@ class Square(Unary):
     """``x * x``."""
 
     name = "square"
-    complex_flops = 6
     accepts: ClassVar[frozenset[str]] = NUMBERS
     ufunc: ClassVar[Meaning] = m.square
 
@@ -93,7 +92,6 @@ class Abs(Nullary):
     """The magnitude; real for complex operands."""
 
     name = "abs"
-    is_elementwise = True
 
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)
@@ -126,7 +124,6 @@ class Mul(Binary):
 
     name = "mul"
     commutes = True
-    complex_flops = 6
     accepts: ClassVar[frozenset[str]] = NUMBERS
     ufunc: ClassVar[Meaning] = np.multiply
 
@@ -135,7 +132,6 @@ class Div(Binary):
     """Division; of integers, it truncates toward zero."""
 
     name = "div"
-    complex_flops = 11
     accepts: ClassVar[frozenset[str]] = NUMBERS
     ufunc: ClassVar[Meaning] = m.div
 

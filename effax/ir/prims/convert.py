@@ -43,8 +43,6 @@ class _Part(Nullary):
     """A real part of a complex operand."""
 
     __slots__ = ()
-    is_elementwise = True
-    flops_per_element = 0
 
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)
@@ -82,8 +80,6 @@ class Complex(Nullary):
     """A complex number from its real and imaginary part."""
 
     name = "complex"
-    is_elementwise = True
-    flops_per_element = 0
 
     def typing(self, *ins: Type) -> Typing:
         types = arrays(self, ins, 2)
@@ -112,7 +108,6 @@ class ConvertElementType(Primitive):
     new_dtype: DType
     weak_type: bool = False
     name: ClassVar[str] = "convert_element_type"
-    is_elementwise: ClassVar[bool] = True
 
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)
@@ -141,7 +136,6 @@ class BitcastConvertType(Primitive):
 
     new_dtype: DType
     name: ClassVar[str] = "bitcast_convert_type"
-    is_view: ClassVar[bool] = True
 
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)
@@ -168,7 +162,6 @@ class SelectN(Nullary):
     """
 
     name = "select_n"
-    is_elementwise = True
 
     def typing(self, *ins: Type) -> Typing:
         which, *cases = arrays(self, ins, least=2)
@@ -201,7 +194,6 @@ class StopGradient(Unary):
     """The identity, with a derivative of zero."""
 
     name = "stop_gradient"
-    is_view = True
     accepts: ClassVar[frozenset[str]] = ANY
     ufunc: ClassVar[Meaning] = np.asarray
 
@@ -210,7 +202,6 @@ class StraightThrough(Nullary):
     """``straight_through(x, y)``: the value of ``x``, with the derivative of ``y``."""
 
     name = "straight_through"
-    is_view = True
 
     def typing(self, *ins: Type) -> Typing:
         x, y = arrays(self, ins, 2)
@@ -230,6 +221,5 @@ class Copy(Unary):
     """The identity, whose result has its own buffer."""
 
     name = "copy"
-    flops_per_element = 0
     accepts: ClassVar[frozenset[str]] = ANY
     ufunc: ClassVar[Meaning] = np.array

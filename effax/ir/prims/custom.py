@@ -268,9 +268,6 @@ class CustomLinear(Primitive):
             raise no_forward(TransformError, self.label)
         return evaluate_spmd(self.forward, devices, ins)
 
-    def runs(self) -> tuple[Jaxpr, ...]:
-        return () if self.forward is None else (self.forward,)
-
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
         bwd = (self.bwd,) if isinstance(self.bwd, Jaxpr) else ()
         return bwd if self.forward is None else (*bwd, self.forward)
@@ -279,12 +276,6 @@ class CustomLinear(Primitive):
         rest = list(jaxprs)
         bwd = rest.pop(0) if isinstance(self.bwd, Jaxpr) else self.bwd
         return replace(self, bwd=bwd, forward=rest[0] if rest else None)
-
-    def answered(self) -> CustomLinear:
-        if isinstance(self.bwd, Jaxpr):
-            return self
-        bwd, nonzero = self.bwd((True,) * len(self.out_types))
-        return replace(self, bwd=bwd, nonzero=nonzero)
 
 
 def no_forward(kind: type[E], label: str) -> E:

@@ -24,7 +24,6 @@ from effax.ir.prims.common.operands import (
     check_dtype,
 )
 from effax.ir.types import Type
-from effax.ir.work import Work, elements, moved
 
 __all__ = [
     "Acos",
@@ -57,14 +56,7 @@ __all__ = [
 ]
 
 
-class Transcendental(Unary):
-    """A transcendental function of one operand."""
-
-    __slots__ = ()
-    transcendental = True
-
-
-class Exp(Transcendental):
+class Exp(Unary):
     """e to the power of the operand."""
 
     name = "exp"
@@ -72,7 +64,7 @@ class Exp(Transcendental):
     ufunc: ClassVar[Meaning] = np.exp
 
 
-class Exp2(Transcendental):
+class Exp2(Unary):
     """2 to the power of the operand."""
 
     name = "exp2"
@@ -80,7 +72,7 @@ class Exp2(Transcendental):
     ufunc: ClassVar[Meaning] = m.exp2
 
 
-class Expm1(Transcendental):
+class Expm1(Unary):
     """``exp(x) - 1``, accurate near 0."""
 
     name = "expm1"
@@ -88,7 +80,7 @@ class Expm1(Transcendental):
     ufunc: ClassVar[Meaning] = m.expm1
 
 
-class Log(Transcendental):
+class Log(Unary):
     """The natural logarithm."""
 
     name = "log"
@@ -96,7 +88,7 @@ class Log(Transcendental):
     ufunc: ClassVar[Meaning] = np.log
 
 
-class Log1p(Transcendental):
+class Log1p(Unary):
     """``log(1 + x)``, accurate near 0."""
 
     name = "log1p"
@@ -104,7 +96,7 @@ class Log1p(Transcendental):
     ufunc: ClassVar[Meaning] = m.log1p
 
 
-class Sqrt(Transcendental):
+class Sqrt(Unary):
     """The square root."""
 
     name = "sqrt"
@@ -112,7 +104,7 @@ class Sqrt(Transcendental):
     ufunc: ClassVar[Meaning] = np.sqrt
 
 
-class Magnitude(Transcendental):
+class Magnitude(Unary):
     """The square root of a sum of squares, whose derivative at 0 is defined as 0."""
 
     name = "magnitude"
@@ -120,7 +112,7 @@ class Magnitude(Transcendental):
     ufunc: ClassVar[Meaning] = np.sqrt
 
 
-class Rsqrt(Transcendental):
+class Rsqrt(Unary):
     """``1 / sqrt(x)``."""
 
     name = "rsqrt"
@@ -128,7 +120,7 @@ class Rsqrt(Transcendental):
     ufunc: ClassVar[Meaning] = m.rsqrt
 
 
-class Cbrt(Transcendental):
+class Cbrt(Unary):
     """The real cube root."""
 
     name = "cbrt"
@@ -136,7 +128,7 @@ class Cbrt(Transcendental):
     ufunc: ClassVar[Meaning] = np.cbrt
 
 
-class Sin(Transcendental):
+class Sin(Unary):
     """The sine."""
 
     name = "sin"
@@ -144,7 +136,7 @@ class Sin(Transcendental):
     ufunc: ClassVar[Meaning] = np.sin
 
 
-class Cos(Transcendental):
+class Cos(Unary):
     """The cosine."""
 
     name = "cos"
@@ -152,7 +144,7 @@ class Cos(Transcendental):
     ufunc: ClassVar[Meaning] = np.cos
 
 
-class Tan(Transcendental):
+class Tan(Unary):
     """The tangent."""
 
     name = "tan"
@@ -160,7 +152,7 @@ class Tan(Transcendental):
     ufunc: ClassVar[Meaning] = np.tan
 
 
-class Asin(Transcendental):
+class Asin(Unary):
     """The inverse sine."""
 
     name = "asin"
@@ -168,7 +160,7 @@ class Asin(Transcendental):
     ufunc: ClassVar[Meaning] = np.arcsin
 
 
-class Acos(Transcendental):
+class Acos(Unary):
     """The inverse cosine."""
 
     name = "acos"
@@ -176,7 +168,7 @@ class Acos(Transcendental):
     ufunc: ClassVar[Meaning] = np.arccos
 
 
-class Atan(Transcendental):
+class Atan(Unary):
     """The inverse tangent."""
 
     name = "atan"
@@ -188,12 +180,11 @@ class Atan2(Binary):
     """``atan2(y, x)``: the angle of ``(x, y)``, from -pi to pi."""
 
     name = "atan2"
-    transcendental = True
     accepts: ClassVar[frozenset[str]] = FLOATS
     ufunc: ClassVar[Meaning] = np.arctan2
 
 
-class Sinh(Transcendental):
+class Sinh(Unary):
     """The hyperbolic sine."""
 
     name = "sinh"
@@ -201,7 +192,7 @@ class Sinh(Transcendental):
     ufunc: ClassVar[Meaning] = np.sinh
 
 
-class Cosh(Transcendental):
+class Cosh(Unary):
     """The hyperbolic cosine."""
 
     name = "cosh"
@@ -209,7 +200,7 @@ class Cosh(Transcendental):
     ufunc: ClassVar[Meaning] = np.cosh
 
 
-class Tanh(Transcendental):
+class Tanh(Unary):
     """The hyperbolic tangent."""
 
     name = "tanh"
@@ -217,7 +208,7 @@ class Tanh(Transcendental):
     ufunc: ClassVar[Meaning] = np.tanh
 
 
-class Asinh(Transcendental):
+class Asinh(Unary):
     """The inverse hyperbolic sine."""
 
     name = "asinh"
@@ -225,7 +216,7 @@ class Asinh(Transcendental):
     ufunc: ClassVar[Meaning] = np.arcsinh
 
 
-class Acosh(Transcendental):
+class Acosh(Unary):
     """The inverse hyperbolic cosine."""
 
     name = "acosh"
@@ -233,7 +224,7 @@ class Acosh(Transcendental):
     ufunc: ClassVar[Meaning] = np.arccosh
 
 
-class Atanh(Transcendental):
+class Atanh(Unary):
     """The inverse hyperbolic tangent."""
 
     name = "atanh"
@@ -241,7 +232,7 @@ class Atanh(Transcendental):
     ufunc: ClassVar[Meaning] = np.arctanh
 
 
-class Logistic(Transcendental):
+class Logistic(Unary):
     """``1 / (1 + exp(-x))``."""
 
     name = "logistic"
@@ -249,7 +240,7 @@ class Logistic(Transcendental):
     ufunc: ClassVar[Meaning] = m.logistic
 
 
-class Erf(Transcendental):
+class Erf(Unary):
     """The error function."""
 
     name = "erf"
@@ -257,7 +248,7 @@ class Erf(Transcendental):
     ufunc: ClassVar[Meaning] = error_function.erf
 
 
-class Erfc(Transcendental):
+class Erfc(Unary):
     """``1 - erf(x)``, accurate where it is small."""
 
     name = "erfc"
@@ -271,7 +262,6 @@ class IntegerPow(Primitive):
 
     y: int
     name: ClassVar[str] = "integer_pow"
-    is_elementwise: ClassVar[bool] = True
 
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)
@@ -282,13 +272,6 @@ class IntegerPow(Primitive):
             )
         return Typing((x,))
 
-    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
-        # By repeated squaring: a product for each bit but the first, and for each further 1.
-        n = abs(self.y)
-        products = max(n.bit_length() - 1, 0) + max(n.bit_count() - 1, 0) + (self.y < 0)
-        each = 6 if ins[0].dtype.kind == "c" else 1
-        return moved(ins, outs, flops=elements(outs) * products * each)
-
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         return (m.integer_power(ins[0], self.y),)
 
@@ -297,6 +280,5 @@ class Pow(Binary):
     """``x ** y`` of inexact operands of equal dtype."""
 
     name = "pow"
-    transcendental = True
     accepts: ClassVar[frozenset[str]] = INEXACT
     ufunc: ClassVar[Meaning] = m.power

@@ -15,7 +15,6 @@ from effax.ir.errors import IllTyped
 from effax.ir.primitive import ByReference, Primitive, Typing, Value
 from effax.ir.prims.common.operands import arrays, check_same_dtype
 from effax.ir.types import Shape, Type, array_type
-from effax.ir.work import Work, moved
 
 __all__ = [
     "BroadcastInDim",
@@ -50,7 +49,6 @@ class Reshape(Primitive):
 
     new_sizes: Shape
     name: ClassVar[str] = "reshape"
-    is_view: ClassVar[bool] = True
 
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)
@@ -73,7 +71,6 @@ class BroadcastInDim(Primitive):
     shape: Shape
     broadcast_dimensions: tuple[int, ...]
     name: ClassVar[str] = "broadcast_in_dim"
-    flops_per_element: ClassVar[int] = 0
 
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)
@@ -103,7 +100,6 @@ class Transpose(Primitive):
 
     permutation: tuple[int, ...]
     name: ClassVar[str] = "transpose"
-    flops_per_element: ClassVar[int] = 0
 
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)
@@ -125,7 +121,6 @@ class Squeeze(Primitive):
 
     dimensions: tuple[int, ...]
     name: ClassVar[str] = "squeeze"
-    is_view: ClassVar[bool] = True
 
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)
@@ -147,7 +142,6 @@ class ExpandDims(Primitive):
 
     dimensions: tuple[int, ...]
     name: ClassVar[str] = "expand_dims"
-    is_view: ClassVar[bool] = True
 
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)
@@ -167,7 +161,6 @@ class Concatenate(Primitive):
 
     dimension: int
     name: ClassVar[str] = "concatenate"
-    flops_per_element: ClassVar[int] = 0
 
     def typing(self, *ins: Type) -> Typing:
         types = arrays(self, ins)
@@ -197,7 +190,6 @@ class Pad(Primitive):
 
     padding_config: tuple[tuple[int, int, int], ...]
     name: ClassVar[str] = "pad"
-    flops_per_element: ClassVar[int] = 0
 
     def typing(self, *ins: Type) -> Typing:
         x, value = arrays(self, ins, 2)
@@ -236,7 +228,6 @@ class Rev(Primitive):
 
     dimensions: tuple[int, ...]
     name: ClassVar[str] = "rev"
-    flops_per_element: ClassVar[int] = 0
 
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)
@@ -255,7 +246,6 @@ class Slice(Primitive):
     limit_indices: tuple[int, ...]
     strides: tuple[int, ...] | None = None
     name: ClassVar[str] = "slice"
-    flops_per_element: ClassVar[int] = 0
 
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)
@@ -277,9 +267,6 @@ class Slice(Primitive):
             for a, b, s in zip(self.start_indices, self.limit_indices, strides, strict=True)
         )
         return Typing((x.update(shape=shape),))
-
-    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
-        return moved(outs, outs)
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         strides = self.strides or (1,) * ins[0].ndim
@@ -315,7 +302,6 @@ class Constant(Primitive):
     value: ConstantArray
     weak: bool = False
     name: ClassVar[str] = "constant"
-    flops_per_element: ClassVar[int] = 0
     by_reference: ClassVar[tuple[str, ...]] = ("value",)
 
     def typing(self, *ins: Type) -> Typing:
@@ -335,7 +321,6 @@ class Iota(Primitive):
     shape: Shape
     dimension: int
     name: ClassVar[str] = "iota"
-    flops_per_element: ClassVar[int] = 0
 
     def typing(self, *ins: Type) -> Typing:
         arrays(self, ins, 0)
@@ -357,7 +342,6 @@ class DimValue(Primitive):
 
     dim: int
     name: ClassVar[str] = "dim_value"
-    flops_per_element: ClassVar[int] = 0
 
     def typing(self, *ins: Type) -> Typing:
         arrays(self, ins, 0)

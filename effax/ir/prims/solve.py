@@ -88,9 +88,6 @@ class LinearSolve(Primitive):
     def evaluate_spmd(self, devices: Devices, ins: Each) -> Each:
         return evaluate_spmd(self.solve, devices, ins)
 
-    def runs(self) -> tuple[Jaxpr, ...]:
-        return (self.solve,)
-
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
         if self.vecmat is None or self.transpose_solve is None:
             return (self.matvec, self.solve)
@@ -100,12 +97,6 @@ class LinearSolve(Primitive):
         matvec, solve, *transposed = jaxprs
         vecmat, transpose_solve = transposed or (None, None)
         return LinearSolve(matvec, solve, vecmat, transpose_solve, self.n_consts, self.rule)
-
-    def answered(self) -> LinearSolve:
-        if self.rule is None:
-            return self
-        vecmat, transpose_solve = self.rule()
-        return LinearSolve(self.matvec, self.solve, vecmat, transpose_solve, self.n_consts)
 
     @property
     def transposed(self) -> LinearSolve | None:
@@ -155,18 +146,9 @@ class Root(Primitive):
     def evaluate_spmd(self, devices: Devices, ins: Each) -> Each:
         return evaluate_spmd(self.solve, devices, ins)
 
-    def runs(self) -> tuple[Jaxpr, ...]:
-        return (self.solve,)
-
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
         both = (self.f, self.solve)
         return (*both, self.tangent_solve) if isinstance(self.tangent_solve, Jaxpr) else both
-
-    def answered(self) -> Root:
-        if isinstance(self.tangent_solve, Jaxpr):
-            return self
-        (tangent_solve,) = self.tangent_solve()
-        return replace(self, tangent_solve=tangent_solve)
 
     def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> Root:
         f, solve, *rest = jaxprs

@@ -60,6 +60,7 @@ from effax.testing.laws.programs import (
     parse_inverts_print_of_closed,
     parse_refuses_other_texts,
     passes_are_pure,
+    stepping_is_evaluation,
 )
 from effax.testing.laws.reverse import reverse_is_linearize_then_transpose
 from effax.testing.laws.rules import rule_is_sound
@@ -90,6 +91,7 @@ __all__ = [  # noqa: RUF022  # the order of ``LAWS``: the simplest first
     "parse_refuses_other_texts",
     "equality_is_structural",
     "evaluation_matches_types",
+    "stepping_is_evaluation",
     "lowering_agrees_with_evaluation",
     "failed_calls_keep_references",
     "dce_is_observationally_equal",

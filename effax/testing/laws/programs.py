@@ -18,6 +18,7 @@ from effax.ir.analysis.diff import diff
 from effax.ir.analysis.faults import FaultKind
 from effax.ir.errors import EffaxError, ParseError
 from effax.ir.eval.numpy import evaluate
+from effax.ir.eval.stepping.state import advance, contents, first_state
 from effax.ir.primitive import Value
 from effax.ir.registry import Registry
 from effax.ir.state import clear_caches
@@ -32,7 +33,14 @@ from effax.testing.generate.faults import MUTATIONS, NoPlace, mutated
 from effax.testing.generate.features import COMPILED
 from effax.testing.generate.random_source import RandomSource
 from effax.testing.generate.special_values import special_values
-from effax.testing.generate.values import Outcome, check_outcomes, contents_of, random_inputs, run
+from effax.testing.generate.values import (
+    Outcome,
+    check_all,
+    check_outcomes,
+    contents_of,
+    random_inputs,
+    run,
+)
 from effax.testing.laws.dce import used_results
 from effax.testing.laws.jvp import differentiated
 from effax.testing.laws.law import law
@@ -90,6 +98,21 @@ def evaluation_matches_types(jaxpr: Jaxpr, seed: int = 0) -> None:
         found = array_type(x.shape, x.dtype, type_.weak if isinstance(type_, ArrayType) else False)
         assert found == type_, f"result {i} is {found}, and typed {type_}"
     check_outcomes(*runs)
+
+
+@law(of_primitives=True)
+def stepping_is_evaluation(jaxpr: Jaxpr, seed: int = 0) -> None:
+    """Evaluation by steps, into regions, has evaluate(f)(x), and earlier states do not change."""
+    inputs = random_inputs(jaxpr.in_types, seed)
+    state = start = first_state(jaxpr, inputs)
+    while state.results is None:
+        state = advance(state)
+    buffers = [start.frame.value(v) for v in jaxpr.binders]
+    refs = contents_of(jaxpr.in_types, buffers)
+    ends = [contents(state, ref) for ref in refs]
+    check_outcomes(run(jaxpr, inputs), Outcome([np.array(x) for x in state.results], ends))
+    before = [contents(start, ref) for ref in refs]
+    check_all("first content of reference", contents_of(jaxpr.in_types, inputs), before)
 
 
 @law(of_primitives=True)

@@ -1,0 +1,1 @@
+"""Debugging: prints and callbacks, exploration of a program, the first faulty equation."""

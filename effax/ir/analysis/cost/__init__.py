@@ -1,1 +1,0 @@
-"""The cost of a program: work by primitive, source line and subjaxpr, and peak live memory."""

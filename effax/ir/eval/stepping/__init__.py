@@ -1,0 +1,1 @@
+"""Evaluation one equation at a time: states as values, and pure functions from state to state."""
