@@ -31,6 +31,7 @@ from effax import (
     tree_util,
     typing,
 )
+from effax.api.apply_passes import apply_passes
 from effax.api.autodiff import grad, jvp, linearize, value_and_grad
 from effax.api.callbacks import pure_callback
 from effax.api.custom.closures import closure_convert, custom_gradient
@@ -74,6 +75,7 @@ __all__ = [
     "ShapeDtypeStruct",
     "ad",
     "ad_checkpoint",
+    "apply_passes",
     "block_until_ready",
     "checkpoint",
     "checkpoint_policies",

@@ -248,8 +248,10 @@ def jit(
         static_argnums: positions of arguments that are compared by value and not traced.
         static_argnames: names of such arguments.
         inline: within another trace, inline the equations instead of adding one call.
-        passes: a pass, a pipeline (``effax.passes``), or a list of these, applied to the program
-            before it is compiled or called.
+        passes: a pass, a pipeline (``effax.passes``), or a list of these, applied to the program of
+            ``fun`` before it is compiled, or before an outer transformation sees it: ``grad(jit(f,
+            passes=p))`` is the derivative of ``p(f)``, ``jit(grad(f), passes=p)`` that of ``f``,
+            transformed by ``p``.
 
     Returns:
         A :class:`JitFunction` of the same arguments and results.
