@@ -23,7 +23,7 @@ from effax.ir.prims import ForwardRule, SparseJvp
 from effax.ir.source import caller
 from effax.ir.syntax import Atom, Jaxpr, Lit, Var
 from effax.ir.trace import Trace, current_trace, leak_error, shown_ref, tracing
-from effax.ir.types import ArrayType, RefType, Type, tangent_type
+from effax.ir.types import ArrayType, RefType, Type, check_size, tangent_type
 from effax.transforms.rules.custom.dense import on_given_tangents
 
 Operand = Array | Ref | Lit
@@ -141,6 +141,9 @@ def _is_readable(ref: EagerRef, effects: Row[ArgIndex]) -> bool:
 def _evaluated(
     prim: Primitive, args: Sequence[Operand], types: Sequence[Type]
 ) -> list[Array | Ref]:
+    for t in types:
+        if t.is_too_large:
+            check_size(t)
     values = [value_of(a) for a in args]
     with np.errstate(all="ignore"):
         results = prim.evaluate(*values)

@@ -84,7 +84,10 @@ def joint_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     A symbolic size is never 1.
     """
     if not any(is_symbolic_dim(n) for shape in shapes for n in shape):
-        return np.broadcast_shapes(*shapes)
+        try:
+            return np.broadcast_shapes(*shapes)
+        except ValueError:
+            pass  # NumPy also raises where the result has more elements than it can count
     ndim = max(map(len, shapes))
     full = [(1,) * (ndim - len(shape)) + tuple(shape) for shape in shapes]
     return tuple([_common_size(set(sizes) - {1}) for sizes in zip(*full, strict=True)])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
+from math import prod
 from operator import index
 from typing import Final, final
 
@@ -22,7 +23,7 @@ from effax.ir.dtypes import (
     is_inexact_dtype,
     short_name,
 )
-from effax.ir.errors import IllTyped
+from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.symbolic import is_symbolic_dim
 
 Shape = tuple[int, ...]
@@ -61,11 +62,13 @@ class ArrayType(_Consed):
     Printed as ``f32[3]``, as ``~f32[3]`` where it is weak: different types print differently.
     """
 
-    __slots__ = ("dtype", "shape", "weak")
+    __slots__ = ("dtype", "is_too_large", "shape", "weak")
 
     shape: Shape
     dtype: DType
     weak: bool
+    is_too_large: bool
+    """Whether an array would have more than ``MOST_BYTES``: such a type has no values."""
 
     @property
     def ndim(self) -> int:
@@ -107,10 +110,11 @@ class ArrayType(_Consed):
 class RefType(_Consed):
     """A reference to a mutable array of type ``inner``; ``inner`` is never weak."""
 
-    __slots__ = ("inner", "kind")
+    __slots__ = ("inner", "is_too_large", "kind")
 
     inner: ArrayType
     kind: RefKind
+    is_too_large: bool
 
     @property
     def shape(self) -> Shape:
@@ -127,6 +131,9 @@ class RefType(_Consed):
 
 
 Type = ArrayType | RefType
+
+MOST_BYTES: Final = 1 << 62
+"""The most bytes of an array: NumPy and XLA compute sizes in 64 bits."""
 
 _arrays: Final[dict[tuple[Shape, DType, bool], ArrayType]] = {}
 _refs: Final[dict[tuple[ArrayType, RefKind], RefType]] = {}
@@ -181,9 +188,28 @@ def _new_array_type(key: tuple[Shape, DType, bool]) -> ArrayType:
     object.__setattr__(made, "shape", shape)
     object.__setattr__(made, "dtype", dtype)
     object.__setattr__(made, "weak", weak)
+    object.__setattr__(made, "is_too_large", _is_too_large(shape, dtype))
     sizes = ",".join(map(str, shape))
     object.__setattr__(made, "_text", f"{'~' if weak else ''}{short_name(dtype)}[{sizes}]")
     return _arrays.setdefault((shape, dtype, weak), made)
+
+
+def _is_too_large(shape: Shape, dtype: DType) -> bool:
+    """Return whether the bytes overflow, also of the sizes that are not 0, as NumPy counts them."""
+    if any(map(is_symbolic_dim, shape)):
+        return False
+    return prod([n for n in shape if n]) * dtype.itemsize > MOST_BYTES
+
+
+def check_size(type_: Type) -> None:
+    """Raise BadArgument for a type of arrays that are too large to exist."""
+    if type_.is_too_large:
+        raise BadArgument(
+            "an array is too large",
+            expected="at most 2**62 bytes",
+            found=str(type_),
+            remedy="use smaller sizes",
+        )
 
 
 def _plain_shape(shape: Shape) -> Shape:
@@ -220,6 +246,7 @@ def ref_type(inner: ArrayType, kind: RefKind = RefKind.ARRAY) -> RefType:
     made = RefType()
     object.__setattr__(made, "inner", key[0])
     object.__setattr__(made, "kind", kind)
+    object.__setattr__(made, "is_too_large", key[0].is_too_large)
     object.__setattr__(made, "_text", f"{kind.value}{{{key[0]}}}")
     return _refs.setdefault(key, made)
 

@@ -19,7 +19,7 @@ from effax.ir.dtypes import (
 from effax.ir.errors import LoweringError
 from effax.ir.state import cached
 from effax.ir.syntax import Scalar
-from effax.ir.types import ArrayType, array_type
+from effax.ir.types import ArrayType, array_type, check_size
 
 _FLOATS: Final[dict[str, str]] = {
     "bfloat16": "bf16",
@@ -97,19 +97,10 @@ def type_of_tensor(text: str) -> ArrayType:
     return array_type(tuple([int(n) for n in found[1].split("x") if n]), dtype)
 
 
-MOST_BYTES: Final = 1 << 62
-"""The most bytes of an array: XLA computes sizes in 64 bits, and may abort on overflow."""
-
-
 @cached(maxsize=None)
 def tensor(type_: ArrayType) -> str:
-    """Return the type of an array: ``tensor<2x3xf32>``. Raise LoweringError if it is too large."""
-    if type_.size * type_.dtype.itemsize > MOST_BYTES:
-        raise LoweringError(
-            "an array is too large for XLA",
-            expected="at most 2**62 bytes, computed or not",
-            found=str(type_),
-        )
+    """Return the type of an array: ``tensor<2x3xf32>``. Raise BadArgument if it is too large."""
+    check_size(type_)
     sizes = "".join([f"{n}x" for n in type_.shape])
     return f"tensor<{sizes}{element(type_.dtype)}>"
 

@@ -10,6 +10,7 @@ import numpy as np
 from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import plain_axis, sequence_of, static_int
+from effax.arrays.binding import bind1
 from effax.arrays.conversion import as_value
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.indexing import ds
@@ -25,7 +26,10 @@ from effax.arrays.shapes import (
     slice_along,
     taken_along,
 )
+from effax.ir.dtypes import INT32
 from effax.ir.errors import BadArgument
+from effax.ir.prims import Iota
+from effax.ir.types import array_type, check_size
 from effax.numpy import ufuncs as uf
 from effax.numpy.arithmetic import remainder
 from effax.numpy.index import take
@@ -260,6 +264,7 @@ def repeat(
     if isinstance(counts, DeviceArray):
         positions = np.repeat(np.arange(size), counts.numpy())
         if total_repeat_length is not None:
+            check_size(array_type((total_repeat_length,), positions.dtype))
             fill = positions[-1] if len(positions) else max(size - 1, 0)
             missing = max(0, total_repeat_length - len(positions))
             positions = np.append(positions, [fill] * missing)[:total_repeat_length]
@@ -271,7 +276,7 @@ def repeat(
 
 def _repeat_traced(x: Array, counts: Array, axis: int, total: int) -> Array:
     ends = cumsum(broadcast_to(counts, (x.shape[axis],)))
-    at = searchsorted(ends, np.arange(total, dtype=np.int32), side="right")
+    at = searchsorted(ends, bind1(Iota(INT32, (total,), 0)), side="right")
     return take(x, at, axis, mode="clip")
 
 

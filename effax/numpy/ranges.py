@@ -72,7 +72,11 @@ def arange(
     ):
         if stop is None and step is None:
             return bind1(Iota(kind, (max(0, math.ceil(last)),), 0))
-        return from_numpy(np.arange(first, last, by, dtype=kind))
+        try:
+            return from_numpy(np.arange(first, last, by, dtype=kind))
+        except ValueError:
+            found = f"{first} to {last} by {by}"
+            raise BadArgument("an array is too large", "a finite range", found) from None
     count = len(range(int(first), int(last), int(by)))
     numbers = bind1(Iota(kind, (count,), 0))
     numbers = numbers if by == 1 else uf.multiply(numbers, int(by))

@@ -10,7 +10,7 @@ import pytest
 import effax
 import effax.numpy as jnp
 from effax import lax
-from effax.ir.errors import LoweringError
+from effax.ir.errors import EffaxError, LoweringError
 
 jax: Any = effax
 WRAPS = pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
@@ -56,7 +56,41 @@ def test_floats_of_six_bits_are_not_compiled(dtype: str) -> None:
         jax.jit(f)(jnp.ones(2))
 
 
-@pytest.mark.parametrize("shape", [(2**31, 2**31), (2**31, 2**31, 2**31), (2**32, 2**32)])
-def test_sizes_that_overflow_are_an_error(shape: tuple[int, ...]) -> None:
-    with pytest.raises(LoweringError, match="too large for XLA"):
-        jax.jit(lambda x: jnp.broadcast_to(x, shape).sum())(1.0)
+HUGE = 2**62
+SIZES = (2**31, 2**31, 2**31)
+MAKERS: dict[str, Any] = {
+    "zeros": lambda: jnp.zeros(SIZES),
+    "full": lambda: jnp.full((2**32, 2**32), 2),
+    "empty": lambda: jnp.empty((2**70,)),
+    "zeros_like": lambda: jnp.zeros_like(jnp.ones(3), shape=SIZES),
+    "broadcast_to": lambda: jnp.broadcast_to(1.0, SIZES).sum(),
+    "operands": lambda: jnp.ones((2**40, 1)) * jnp.ones((1, 2**40)),
+    "iota": lambda: lax.broadcasted_iota("int32", SIZES, 0),
+    "one_hot": lambda: jax.nn.one_hot(jnp.arange(3), HUGE),
+    "floats": lambda: jnp.arange(0.0, 1e30),
+    "linspace": lambda: jnp.linspace(0, 1, HUGE),
+    "eye": lambda: jnp.eye(2**40),
+    "tile": lambda: jnp.tile(jnp.ones(3), SIZES),
+    "repeat": lambda: jnp.repeat(jnp.ones(3), HUGE),
+    "repeat to a length": lambda: jnp.repeat(
+        jnp.ones(3), jnp.ones(3, int), total_repeat_length=HUGE
+    ),
+    "pad": lambda: jnp.pad(jnp.ones(3), HUGE),
+    "nonzero": lambda: jnp.nonzero(jnp.ones(3), size=HUGE),
+    "scan": lambda: lax.scan(lambda c, _: (c, c), 1.0, None, HUGE)[1],
+    "empty_ref": lambda: jax.empty_ref(SIZES)[...],
+    "fft": lambda: jnp.fft.fft(jnp.ones(3), HUGE),
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jitted"])
+def test_arrays_that_are_too_large_are_an_error(name: str, wrap: Any) -> None:
+    with pytest.raises(EffaxError, match="an array is too large"):
+        wrap(MAKERS[name])()
+
+
+def test_types_that_are_too_large_are_traced() -> None:
+    shape = jax.eval_shape(lambda: jnp.zeros(SIZES).sum(0)).shape
+    assert shape == SIZES[1:]
+    assert jnp.zeros((0, 3)).size == 0
