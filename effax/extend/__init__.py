@@ -34,10 +34,12 @@ from effax.api.interpret import eval_eqn, eval_jaxpr
 from effax.effects import Accum, Alloc, ArgIndex, Free, Io, Read, Row, SideEffect, Write
 from effax.extend.bases import Elementwise, FunctionPrimitive, LinearPrimitive, with_batch_axis
 from effax.extend.primitive import ArrayPrimitive, Handle, HostPrimitive, RefPrimitive
+from effax.extend.regions import RegionPrimitive
 from effax.extend.rules import Linear, program
 from effax.ir.dtypes import family, is_complex, is_float, is_inexact_dtype, is_integer
 from effax.ir.errors import BadRule, IllTyped, NotApplicable
-from effax.ir.primitive import Primitive, Typing, Value
+from effax.ir.primitive import Primitive, Region, Typing, Value
+from effax.ir.regions.forms import branch_regions, call_region, loop_region, while_regions
 from effax.ir.registry import registry
 from effax.ir.types import ArrayType, RefType, Type, array_type, ref_type
 from effax.lowering.writer import Val, Writer
@@ -63,6 +65,8 @@ __all__ = [
     "Read",
     "RefPrimitive",
     "RefType",
+    "Region",
+    "RegionPrimitive",
     "Row",
     "SideEffect",
     "Type",
@@ -72,6 +76,8 @@ __all__ = [
     "Write",
     "Writer",
     "array_type",
+    "branch_regions",
+    "call_region",
     "eval_eqn",
     "eval_jaxpr",
     "family",
@@ -79,8 +85,10 @@ __all__ = [
     "is_float",
     "is_inexact_dtype",
     "is_integer",
+    "loop_region",
     "program",
     "ref_type",
     "registry",
+    "while_regions",
     "with_batch_axis",
 ]

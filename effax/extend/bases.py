@@ -28,11 +28,16 @@ from effax.ir.prims.common.operands import (
 )
 from effax.ir.state import cached
 from effax.ir.syntax import Jaxpr
-from effax.ir.types import ArrayType, Type, array_type, is_inexact
+from effax.ir.types import ArrayType, RefType, Type, array_type, is_inexact
 from effax.lowering.program import without_refs
 from effax.lowering.writer import Val, Writer
 from effax.transforms.framework.runner import unwrap
-from effax.transforms.transpose.cotangent_spec import GradValue, NonLinear
+from effax.transforms.transpose.cotangent_spec import (
+    CotangentSpec,
+    GradValue,
+    NonLinear,
+    ThreadedRef,
+)
 
 
 class FunctionPrimitive(ArrayPrimitive):
@@ -56,11 +61,11 @@ class FunctionPrimitive(ArrayPrimitive):
 
     def typing(self, *ins: Type) -> Typing:
         """Return the types of the function's results."""
-        return Typing(program_of(self, tuple(arrays(self, ins))).out_types)
+        return Typing(self.definition(*ins).out_types)
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         """Evaluate the program of ``function``."""
-        return evaluate(program_of(self, tuple([array_type(x.shape, x.dtype) for x in ins])), ins)
+        return evaluate(self.definition(*[array_type(x.shape, x.dtype) for x in ins]), ins)
 
     def jvp(
         self, primals: Sequence[Handle], tangents: Sequence[Handle | None]
@@ -78,7 +83,7 @@ class FunctionPrimitive(ArrayPrimitive):
     ) -> Sequence[Array | None]:
         """Return the function's transpose. Raises TransformError where it is not linear."""
         jaxpr = self._program(ins)
-        ct_specs = [GradValue() if isinstance(x, Linear) else NonLinear() for x in ins]
+        ct_specs = [_spec_of(x) for x in ins]
         made = unwrap(passes.transpose(jaxpr, ct_specs))
         out_cts = [
             ct
@@ -86,9 +91,11 @@ class FunctionPrimitive(ArrayPrimitive):
             if is_inexact(t)
         ]
         fixed = [x for x in ins if not isinstance(x, Linear)]
-        found = iter(eval_jaxpr(made.jaxpr, *fixed, *out_cts))
+        refs = [x.ref for x in ins if isinstance(x, Linear) and isinstance(x.type, RefType)]
+        found = iter(eval_jaxpr(made.jaxpr, *fixed, *refs, *out_cts))
         nonzero = iter(made.nonzero)
-        return [next(found) if isinstance(x, Linear) and next(nonzero) else None for x in ins]
+        values = [isinstance(spec, GradValue) and next(nonzero) for spec in ct_specs]
+        return [next(found) if has else None for has in values]
 
     def batch(
         self, ins: Sequence[Handle], batched: Sequence[bool], size: int
@@ -99,17 +106,21 @@ class FunctionPrimitive(ArrayPrimitive):
             for x, has in zip(ins, batched, strict=True)
         ]
         axes = [0 if has else None for has in batched]
-        made = unwrap(passes.vmap(program_of(self, tuple(types)), size, axes))
+        made = unwrap(passes.vmap(self.definition(*types), size, axes))
         outs = eval_jaxpr(made.jaxpr, *ins)
         return outs, [True for _ in outs]
 
     def _program(self, ins: Sequence[Handle | Linear]) -> Jaxpr:
         """Return the program of the function, on arguments like these."""
-        return program_of(self, tuple([x.type for x in ins]))
+        return self.definition(*[x.type for x in ins])
+
+    def definition(self, *ins: Type) -> Jaxpr:
+        """Return the program of ``function``."""
+        return program_of(self, tuple(arrays(self, ins)))
 
     def lower(self, w: Writer, ins: Sequence[Val], /) -> Sequence[Val]:
         """Write a call of the program of ``function``."""
-        jaxpr = program_of(self, tuple([x.type.strong() for x in ins]))
+        jaxpr = self.definition(*[x.type.strong() for x in ins])
         return w.call(without_refs(jaxpr).jaxpr, ins, self.name)
 
     def _results(self, args: Sequence[Handle]) -> list[Array]:
@@ -256,6 +267,12 @@ class LinearPrimitive(ArrayPrimitive):
         made = listed(label, "cotangents", self.adjoint(*out_cts), len(ins), self.adjoint)
         found = cast("Sequence[Array | None]", made)
         return [ct if isinstance(x, Linear) else None for ct, x in zip(found, ins, strict=True)]
+
+
+def _spec_of(x: Handle | Linear) -> CotangentSpec:
+    if not isinstance(x, Linear):
+        return NonLinear()
+    return ThreadedRef() if isinstance(x.type, RefType) else GradValue()
 
 
 def with_batch_axis(ins: Sequence[Handle], batched: Sequence[bool], size: int) -> list[Array]:

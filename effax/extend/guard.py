@@ -18,6 +18,7 @@ from effax.extend.parameters import KINDS, is_frozen
 from effax.ir.build import typing_of
 from effax.ir.errors import BadArgument, BadRule, EffaxError, IllTyped, TransformError
 from effax.ir.primitive import Primitive, Typing, Value
+from effax.ir.regions.forms import check_fields
 from effax.ir.source import defined_at, raised_at
 from effax.ir.types import ArrayType, RefType, Type, array_type
 
@@ -185,6 +186,7 @@ def typed(prim: Primitive, types: Sequence[Type]) -> Typing:
         BadArgument: a field of the primitive is not hashable.
     """
     check_parameters(prim)
+    check_fields(prim)
     try:
         found: object = typing_of(prim, tuple(types))
     except (EffaxError, RecursionError):

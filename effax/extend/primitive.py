@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Final, NoReturn, TypeAlias, cast
+from typing import Final, NoReturn, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from effax.extend import rules
 from effax.extend.guard import check_parameters, results_of, typed
 from effax.extend.parameters import Exact, normalised
 from effax.extend.rules import Linear
+from effax.ir.build import typing_of
 from effax.ir.errors import BadRule
 from effax.ir.primitive import Primitive
 from effax.ir.source import caller, defined_at
@@ -77,16 +78,31 @@ class ArrayPrimitive(Exact, HasRules, HasLowering):
         return _bound(self, args)
 
 
-def _bound(prim: Primitive, args: Sequence[object]) -> list[Array]:
+P = TypeVar("P", bound=Primitive)
+
+
+def operands_of(prim: P, args: Sequence[object]) -> tuple[P, list[Operand]]:
+    """Return the primitive with normalised fields, and its operands.
+
+    Raises:
+        IllTyped: ``typing`` rejects the operands, or one is not an array.
+        BadArgument: a field of the primitive is not allowed.
+    """
     check_parameters(prim)
     prim = normalised(prim)
     operands: list[Operand] = [
         x if isinstance(x, Array | Ref) else as_value(x, f"argument {i} of {prim.name}")
         for i, x in enumerate(args)
     ]
-    typing = typed(prim, [x.type for x in operands])
+    typed(prim, [x.type for x in operands])
+    return prim, operands
+
+
+def _bound(prim: Primitive, args: Sequence[object]) -> list[Array]:
+    prim, operands = operands_of(prim, args)
     if current_trace() is not None:
         return cast("list[Array]", bind(prim, *operands))
+    typing = typing_of(prim, tuple([x.type for x in operands]))
     values = [value_of(x) for x in operands]
     label = f"the evaluation of {prim.name}"
     with np.errstate(all="ignore"):

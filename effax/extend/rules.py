@@ -16,7 +16,7 @@ from effax.arrays.conversion import as_value
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.ref import Ref
 from effax.extend.guard import annotate_errors, listed, paired, shown, wide_remedy
-from effax.ir.build import Builder
+from effax.ir.build import Builder, typing_of
 from effax.ir.edit.constants import constant
 from effax.ir.errors import BadRule, LoweringError, NotApplicable
 from effax.ir.prims import ConvertElementType
@@ -69,7 +69,7 @@ def jvp(
 ) -> JvpOut:
     """Trace ``prim.jvp``, and check the types of its results."""
     label = f"the jvp rule of {prim.name}"
-    types = prim.typing(*[a.type for a in primals]).outs
+    types = typing_of(prim, tuple([a.type for a in primals])).outs
     moved = [t for t in tangents if t is not None]
     n = len(primals)
 
@@ -138,7 +138,9 @@ def batch(
     size: int,
 ) -> BatchOut:
     """Trace ``prim.batch``. With effects it needs batched references and no mask."""
-    typing = prim.typing(*[_element(a.type, flag) for a, flag in zip(ins, batched, strict=True)])
+    typing = typing_of(
+        prim, tuple([_element(a.type, flag) for a, flag in zip(ins, batched, strict=True)])
+    )
     types = typing.outs
     if typing.effects.effects:
         _check_batched_effects(b, prim, ins)
@@ -186,7 +188,9 @@ def discharge(
     """Trace ``prim.discharge``, and check the types of results and contents."""
     n = len(ins)
     label = f"the discharge rule of {prim.name}"
-    types = prim.typing(*[_whole(a.type, ref) for a, ref in zip(ins, is_ref, strict=True)]).outs
+    types = typing_of(
+        prim, tuple([_whole(a.type, ref) for a, ref in zip(ins, is_ref, strict=True)])
+    ).outs
 
     def rule(*args: PyTree) -> Handles:
         found = prim.discharge(args, tuple(is_ref))

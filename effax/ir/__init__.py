@@ -72,7 +72,7 @@ from effax.ir.eval.checked import evaluate
 from effax.ir.eval.numpy import literal_value
 from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span, whole
 from effax.ir.primitive import ByReference, Primitive, Region, Typing, Value
-from effax.ir.regions import branch_regions, call_region, loop_region, while_regions
+from effax.ir.regions.forms import branch_regions, call_region, loop_region, while_regions
 from effax.ir.registry import Registry, registry
 from effax.ir.source import SavedSource, Source
 from effax.ir.syntax import (

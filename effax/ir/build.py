@@ -17,7 +17,7 @@ from effax.ir.argument_checks import check_atoms, check_parts, check_type
 from effax.ir.dtypes import family, is_complex
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.primitive import Primitive, Typing
-from effax.ir.regions import region_effects
+from effax.ir.regions.forms import check_fields, region_effects
 from effax.ir.source import SavedSource, Source
 from effax.ir.state import cached
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Scalar, Var
@@ -38,6 +38,7 @@ new_eqn: Final = cast(
 
 @cached(maxsize=1 << 16)
 def _cached_typing(prim: Primitive, types: tuple[Type, ...]) -> Typing:
+    check_fields(prim)
     return prim.typing(*types)
 
 
@@ -259,11 +260,12 @@ class Builder:
         """
         env = cast("list[Atom]", [None] * jaxpr.size)  # None is never read: bound before use
         for v, a in zip(jaxpr.binders, args, strict=True):
-            env[v.id] = a if a.type is v.type else self._fitted(a, v.type)
+            env[v.id] = a if a.type is v.type else self.fitted(a, v.type)
         self.replay(jaxpr.eqns, env)
         return [a if isinstance(a, Lit) else env[a.id] for a in jaxpr.outs]
 
-    def _fitted(self, atom: Atom, type_: Type) -> Atom:
+    def fitted(self, atom: Atom, type_: Type) -> Atom:
+        """Return an atom as one of a type of another weakness."""
         have = atom.type
         if not isinstance(have, ArrayType) or not isinstance(type_, ArrayType):
             return atom

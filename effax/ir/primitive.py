@@ -250,6 +250,13 @@ class Primitive(ABC):
         """
         return None
 
+    def definition(self, *ins: Type) -> Jaxpr | None:
+        """Return a program of the same meaning, on operands of these types; None if there is none.
+
+        Rules, lowering and evaluation may follow from it.
+        """
+        return None
+
     def selector(self) -> int | None:
         """Return the position of the argument that selects which region runs, if there is one.
 

@@ -168,10 +168,9 @@ def _thread_eqn(
             # The selector of a `cond` stays first; the branches' operands follow it.
             at = 0 if selector is None else selector + 1
             return made, [*ins[:at], token, *ins[at:]]
-    rule = rules.rules.get(type(prim))
-    types = tuple([a.type for a in ins if isinstance(a.type, ArrayType)])
-    if isinstance(rule, Expansion) and len(types) == len(ins):
-        return Jit(_with_token(rule.jaxpr(prim, types), rules), prim.name), [token, *ins]
+    defined = _definition(prim, [a.type for a in ins], rules)
+    if defined is not None:
+        return Jit(_with_token(defined, rules), prim.name), [token, *ins]
     error = LoweringError(
         f"{prim.name} contains jaxprs with side effects, and declares no order of them",
         expected="`regions` for all of its jaxprs, and `with_constants`",
@@ -179,3 +178,12 @@ def _thread_eqn(
         remedy="declare them, inline it first, or write it with jit, scan, while, cond or remat",
     )
     raise located(error, eqn)
+
+
+def _definition(prim: Primitive, types: Sequence[Type], rules: LoweringRules) -> Jaxpr | None:
+    """Return the program that defines a primitive, or as which it is lowered; or None."""
+    rule = rules.rules.get(type(prim))
+    arrays = tuple([t for t in types if isinstance(t, ArrayType)])
+    if isinstance(rule, Expansion) and len(arrays) == len(types):
+        return rule.jaxpr(prim, arrays)
+    return prim.definition(*types)

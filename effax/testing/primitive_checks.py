@@ -9,18 +9,19 @@ from itertools import product
 
 from effax.api.staging import typeof
 from effax.effects import SideEffect
-from effax.extend import rules as traced_rules
+from effax.extend import rules as traced
 from effax.extend.guard import annotate_errors, check_parameters, located, typed
 from effax.extend.parameters import check_written, normalised
 from effax.extend.primitive import ArrayPrimitive, RefPrimitive
 from effax.extend.rules import watching
-from effax.ir.build import Builder
+from effax.ir.build import Builder, typing_of
 from effax.ir.errors import BadArgument, BadRule, EffaxError, IllTyped, NotApplicable
 from effax.ir.primitive import Primitive, Typing
 from effax.ir.types import ArrayType, RefType, Type, is_inexact, tangent_type
 from effax.lowering.program import stablehlo_of
 from effax.testing.check_effects import check_effects
 from effax.testing.evaluate_checks import check_commuting, check_evaluation, shown_types
+from effax.testing.region_checks import check_regions
 from effax.transforms.framework.rules import BatchBuilder, Linear, RuleBuilder, RuleSet
 from effax.transforms.vmap.common import batched_type
 
@@ -110,6 +111,7 @@ def check_behavior(
         check_evaluation(prim, types, typing)
         if type(prim).commutes:
             check_commuting(prim, types, typing)
+    check_regions(prim, types)
     if isinstance(prim, ArrayPrimitive):
         _check_rules(prim, types, linear, rules)
 
@@ -117,11 +119,12 @@ def check_behavior(
 def _check_typing(prim: Primitive, types: tuple[Type, ...]) -> Typing:
     label = f"the typing of {prim.name}"
     found = typed(prim, types)
-    if prim.typing(*types) != found:
+    again = prim.typing(*types)
+    if again.outs != found.outs or not set(again.effects) <= set(found.effects):
         raise BadRule(
             f"{label} is not a function of the types",
             expected=f"the same for the same: {shown_types(found.outs)}",
-            found=shown_types(prim.typing(*types).outs),
+            found=shown_types(again.outs),
         )
     _check_weakness(prim, label, types, found)
     return found
@@ -157,20 +160,23 @@ def _check_weakness(prim: Primitive, label: str, types: Sequence[Type], strong: 
 def _check_rules(
     prim: ArrayPrimitive, types: tuple[Type, ...], linear: Sequence[bool] | None, rules: RuleSet
 ) -> None:
+    found = rules.of(prim)
     with _no_leaks(prim):
-        for moved in _masks([is_inexact(t) for t in types]):
+        # Rules that follow from a definition are the library's.
+        for moved in _masks([is_inexact(t) for t in types]) if found.jvp is traced.jvp else ():
             with suppress(NotApplicable):
                 _run_jvp(prim, types, moved, rules)
-        for batched in _masks([True for _ in types]):
+        for batched in _masks([True for _ in types]) if found.batch is traced.batch else ():
             with suppress(NotApplicable):
                 _run_batch(prim, types, batched, rules)
         with suppress(NotApplicable):
-            if linear is not None and any(linear):
+            if linear is not None and any(linear) and found.transpose is traced.transpose:
                 _run_transpose(prim, types, linear, rules)
         with suppress(NotApplicable):
-            if isinstance(prim, RefPrimitive):
+            if isinstance(prim, RefPrimitive) and found.discharge is traced.discharge:
                 _run_discharge(prim, types, rules)
-            else:
+        with suppress(NotApplicable):
+            if not any(isinstance(t, RefType) for t in types):
                 _run_lowering(prim, types)
 
 
@@ -193,7 +199,7 @@ def _run_jvp(
     tangents = [
         b.bind(tangent_type(t)) if has else None for t, has in zip(types, moved, strict=True)
     ]
-    traced_rules.jvp(b, prim, b.binders[: len(types)], tangents)
+    traced.jvp(b, prim, b.binders[: len(types)], tangents)
 
 
 def _run_batch(
@@ -204,7 +210,7 @@ def _run_batch(
         b.bind(batched_type(t, BATCH_SIZE) if has else t)
         for t, has in zip(types, batched, strict=True)
     ]
-    traced_rules.batch(b, prim, ins, tuple(batched), BATCH_SIZE)
+    traced.batch(b, prim, ins, tuple(batched), BATCH_SIZE)
 
 
 def _run_transpose(
@@ -215,15 +221,16 @@ def _run_transpose(
         Linear(t, b.bind(t) if isinstance(t, RefType) else None) if has else b.bind(t)
         for t, has in zip(types, linear, strict=True)
     ]
-    cts = [b.bind(tangent_type(t)) if is_inexact(t) else None for t in prim.typing(*types).outs]
-    traced_rules.transpose(b, prim, ins, cts)
+    outs = typing_of(prim, tuple(types)).outs
+    cts = [b.bind(tangent_type(t)) if is_inexact(t) else None for t in outs]
+    traced.transpose(b, prim, ins, cts)
 
 
 def _run_discharge(prim: RefPrimitive, types: Sequence[Type], rules: RuleSet) -> None:
     b = RuleBuilder(rules)
     is_ref = [isinstance(t, RefType) for t in types]
     ins = [b.bind(t.inner if isinstance(t, RefType) else t) for t in types]
-    traced_rules.discharge(b, prim, ins, is_ref)
+    traced.discharge(b, prim, ins, is_ref)
 
 
 def _run_lowering(prim: ArrayPrimitive, types: Sequence[Type]) -> None:

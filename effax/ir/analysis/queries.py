@@ -14,7 +14,7 @@ from effax.effects import Alloc, Effect, Row, SideEffect, VarId, commutes
 from effax.effects.row import effect_text
 from effax.ir.memo import memoize
 from effax.ir.recursion import subjaxprs_of
-from effax.ir.regions import region_names
+from effax.ir.regions.forms import region_names
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 
 

@@ -13,7 +13,7 @@ from effax.ir.primitive import Primitive, Region, Typing, Value
 from effax.ir.prims.common.operands import check_least
 from effax.ir.prims.common.subjaxpr_checks import check_call, check_no_ref_results, check_results
 from effax.ir.recursion import with_fresh_stack
-from effax.ir.regions import branch_regions
+from effax.ir.regions.forms import branch_regions
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, Type
 

@@ -18,7 +18,7 @@ from effax.ir.primitive import ByReference, Primitive, Region, Typing, Value
 from effax.ir.prims.common.subjaxpr_checks import check_call, check_no_ref_results
 from effax.ir.prims.jit import Jit
 from effax.ir.recursion import with_fresh_stack
-from effax.ir.regions import call_region
+from effax.ir.regions.forms import call_region
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type
 

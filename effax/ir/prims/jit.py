@@ -10,7 +10,7 @@ from effax.ir.eval.spmd import Devices, Each, evaluate_spmd
 from effax.ir.primitive import Primitive, Region, Typing, Value
 from effax.ir.prims.common.subjaxpr_checks import check_call, check_no_ref_results
 from effax.ir.recursion import with_fresh_stack
-from effax.ir.regions import call_region
+from effax.ir.regions.forms import call_region
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type
 

@@ -18,7 +18,7 @@ from effax.ir.prims.common.subjaxpr_checks import check_call, check_no_ref_resul
 from effax.ir.prims.contract import DotGeneral
 from effax.ir.prims.jit import Jit
 from effax.ir.recursion import with_fresh_stack
-from effax.ir.regions import call_region
+from effax.ir.regions.forms import call_region
 from effax.ir.syntax import Eqn, Jaxpr
 from effax.ir.text.format import fields_of
 from effax.ir.types import Type

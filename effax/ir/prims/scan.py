@@ -21,7 +21,7 @@ from effax.ir.prims.common.subjaxpr_checks import (
     check_results,
 )
 from effax.ir.recursion import with_fresh_stack
-from effax.ir.regions import loop_region
+from effax.ir.regions.forms import loop_region
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, RefType, Type, array_type, ref_type
 

@@ -18,7 +18,7 @@ from effax.ir.prims.common.subjaxpr_checks import (
     check_results,
 )
 from effax.ir.recursion import with_fresh_stack
-from effax.ir.regions import while_regions
+from effax.ir.regions.forms import while_regions
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import RefType, Type, array_type
 

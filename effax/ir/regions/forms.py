@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
 
 from effax.effects import NO_EFFECTS, ArgIndex, Row
 from effax.ir.errors import BadRule
@@ -90,6 +91,28 @@ def region_names(prim: Primitive) -> tuple[str, ...]:
     regions, n = prim.regions(), len(prim.subjaxprs())
     names = [r.name for r in regions] if len(regions) == n else [""] * n
     return tuple([name or f"program {i}" for i, name in enumerate(names)])
+
+
+def check_fields(prim: Primitive) -> None:
+    """Raise BadRule if a program with effects is a field of a primitive, and none of its subjaxprs.
+
+    Passes would not see it, and its effects would be no effects of an application.
+    """
+    owner: object = prim
+    if prim.defers_effects or not is_dataclass(owner):
+        return
+    for field in fields(owner):
+        value: object = getattr(prim, field.name)
+        for x in value if isinstance(value, tuple) else (value,):
+            if not isinstance(x, Jaxpr) or not x.effects.effects:
+                continue
+            if not any(x is jaxpr for jaxpr in prim.subjaxprs()):
+                raise BadRule(
+                    f"{prim.name} has a program with effects that is none of its subjaxprs",
+                    expected=f"`{field.name}` among `subjaxprs`, with a region",
+                    found=f"a program with {x.effects}",
+                    remedy="derive the class from `effax.extend.RegionPrimitive`",
+                )
 
 
 def region_effects(prim: Primitive) -> Row[ArgIndex]:

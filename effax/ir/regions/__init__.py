@@ -1,0 +1,1 @@
+"""Regions, which declare how primitives run their subjaxprs: forms, checks, programs."""
