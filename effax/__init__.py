@@ -48,7 +48,7 @@ from effax.api.vjp import VJP, vjp
 from effax.arrays import config as _config_module
 from effax.arrays.array import Array
 from effax.arrays.batching import vmap
-from effax.arrays.config import enable_x64
+from effax.arrays.config import debug_infs, debug_nans, enable_x64
 from effax.arrays.ref import Ref
 from effax.arrays.ref_functions import empty_ref, free_ref, freeze, new_ref
 from effax.ir.dtypes import FLOAT0
@@ -89,6 +89,8 @@ __all__ = [
     "custom_rules",
     "custom_vjp",
     "debug",
+    "debug_infs",
+    "debug_nans",
     "devices",
     "effects_barrier",
     "effects_of",

@@ -52,7 +52,7 @@ class CallSignature(NamedTuple):
         structure: the structure of ``(args, kwargs)``, without static arguments.
         types: the types of the leaves: shapes, dtypes, weak types, kinds of references.
         static: the values of the static arguments; None where there are none.
-        x64: whether 64-bit types are enabled.
+        settings: the settings of the call (``config.call_key``).
         axes: the named axes in scope.
         varying: the axes along which each leaf may vary; empty where no axis is in scope.
     """
@@ -60,7 +60,7 @@ class CallSignature(NamedTuple):
     structure: PyTreeDef
     types: tuple[Type, ...]
     static: StaticValues | None
-    x64: bool
+    settings: object
     axes: Axes
     varying: tuple[Names, ...]
 
@@ -172,7 +172,7 @@ class CallCache:
         if not _all_with_type(leaves):
             return
         if not kwargs and _all_with_type(args):
-            _insert(self.by_types, (config.enable_x64, *[x._type for x in leaves]), runner)
+            _insert(self.by_types, (config.call_key, *[x._type for x in leaves]), runner)
             return
         try:
             found, key = _structured(args, kwargs)
@@ -224,7 +224,7 @@ def _structured(
     """
     found, structure = backend().flatten((args, kwargs) if kwargs else args)
     leaves = cast("list[DeviceArray | EagerRef]", found)
-    return leaves, (structure, config.enable_x64, *[x._type for x in leaves])
+    return leaves, (structure, config.call_key, *[x._type for x in leaves])
 
 
 def _all_with_type(args: Sequence[object]) -> TypeGuard[Sequence[DeviceArray | EagerRef]]:

@@ -8,6 +8,7 @@ from typing import Generic, NamedTuple, ParamSpec, TypeVar, cast, overload
 
 from effax import tree
 from effax.api.call_cache import WITH_TYPE, CacheEntry, CallCache, CallSignature, ShortKey
+from effax.api.debugging.nans import watched_runner
 from effax.api.dispatch import Runner, check_aliases, ready, runner
 from effax.api.methods import BindsAsMethod
 from effax.api.stages import Lowered, compiled
@@ -76,7 +77,7 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
         if cache.by_types and not kwargs:
             # Inlined here: a further call would cost a tenth of a warm call on arrays.
             try:
-                key: ShortKey = (config.enable_x64, *[x._type for x in args])  # type: ignore[attr-defined]  # where it is missing, the other tables are searched
+                key: ShortKey = (config.call_key, *[x._type for x in args])  # type: ignore[attr-defined]  # where it is missing, the other tables are searched
                 warm = cache.by_types.get(key)
             except AttributeError:
                 warm = None
@@ -110,7 +111,7 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
             flat_args(fun, args, kwargs)
             raise
         varying = tuple([differs_along(x) for x in leaves]) if axes else ()
-        signature = CallSignature(structure, types, static, config.enable_x64, axes, varying)
+        signature = CallSignature(structure, types, static, config.call_key, axes, varying)
         return _Call(fun, args, kwargs, leaves, signature)
 
     def _traced(self, call: _Call) -> CacheEntry:
@@ -143,7 +144,10 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
         with entry.lock:
             made = entry.runner
             if made is None:
-                made = entry.runner = runner(ready(compiled(entry.flat.jaxpr), entry.flat))
+                made = runner(ready(compiled(entry.flat.jaxpr), entry.flat))
+                if config.watched:
+                    made = watched_runner(made, entry.flat, config.watched, self._name)
+                entry.runner = made
         if not self._has_static:
             self._cache.index(args, kwargs, leaves, made)
         return made

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Generic, TypeVar, cast
 
 from returns.io import IOFailure
 from returns.unsafe import unsafe_perform_io
 
 from effax import tree
+from effax.api.debugging.nans import watched_runner
 from effax.api.dispatch import ready, run_call
 from effax.arrays.collector import paused_collector
+from effax.arrays.config import config
 from effax.arrays.ref import TracedRef
 from effax.arrays.traced_array import TracedArray
 from effax.arrays.tracing import FlatFunction, check_same_tree, input_type
@@ -107,4 +110,8 @@ class Compiled(Generic[R]):
                     expected=str(type_),
                     found=str(found),
                 )
-        return cast(R, run_call(ready(self._program, self._flat), leaves))
+        call = ready(self._program, self._flat)
+        if not config.watched:
+            return cast(R, run_call(call, leaves))
+        run = watched_runner(partial(run_call, call), self._flat, config.watched, "compiled")
+        return cast(R, run(leaves))

@@ -10,12 +10,15 @@ from typing import cast
 import numpy as np
 
 from effax.arrays.array import Array
+from effax.arrays.config import config
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.exclusive import is_taken_here, sharing, wait_until_free
+from effax.arrays.invalid_values import run_watched
 from effax.arrays.ref import EagerRef, Ref, TracedRef, consumed_error, eager_ref
 from effax.arrays.traced_array import TracedArray
 from effax.effects import ArgIndex, Row
 from effax.ir.build import typing_of
+from effax.ir.edit.operations import equation
 from effax.ir.errors import EffaxError, TransformError
 from effax.ir.eval.numpy import evaluate, literal_value
 from effax.ir.primitive import Primitive, Value
@@ -145,9 +148,22 @@ def _evaluated(
         if t.is_too_large:
             check_size(t)
     values = [value_of(a) for a in args]
-    with np.errstate(all="ignore"):
-        results = prim.evaluate(*values)
+    if config.watched:
+        results: Sequence[Value] = evaluate_watched(prim, values, args, types)
+    else:
+        with np.errstate(all="ignore"):
+            results = prim.evaluate(*values)
     return [wrap(np.asarray(r), t) for r, t in zip(results, types, strict=True)]
+
+
+def evaluate_watched(
+    prim: Primitive, values: Sequence[Value], args: Sequence[Operand], types: Sequence[Type]
+) -> list[Value]:
+    """Return the results of an application. Raises InvalidValue for a nan, if these are watched."""
+    ins = [Var(i, a.type) for i, a in enumerate(args)]
+    outs = [Var(len(ins) + i, t) for i, t in enumerate(types)]
+    eqn = equation(prim, ins, outs, caller())
+    return run_watched(Jaxpr(ins, [eqn], outs), values, config.watched)
 
 
 def wrap(value: Value, type_: Type) -> Array | Ref:
@@ -162,7 +178,8 @@ def run(jaxpr: Jaxpr, args: Sequence[Operand]) -> list[Array]:
     trace = current_trace()
     if trace is None:
         values = [value_of(a) for a in args]
-        results = evaluate(jaxpr, values)
+        watched = config.watched
+        results = run_watched(jaxpr, values, watched) if watched else evaluate(jaxpr, values)
         return [
             cast(Array, wrap(np.asarray(r), t))
             for r, t in zip(results, jaxpr.out_types, strict=True)

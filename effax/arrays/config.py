@@ -5,9 +5,10 @@ Names are accepted with JAX's prefix too (``jax_enable_x64``).
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
 from effax.ir.dtypes import DType, as_dtype, canonical, is_array_dtype
@@ -16,50 +17,120 @@ from effax.ir.recursion import carried
 from effax.ir.state import cached
 
 
+def _from_environment(name: str) -> bool:
+    """Return the setting of an environment variable: JAX's name, off by default."""
+    return os.environ.get(name, "").lower() in ("1", "y", "yes", "t", "true", "on")
+
+
+def _watched(nans: bool, infs: bool) -> tuple[str, ...]:
+    return ("nan",) * nans + ("inf",) * infs
+
+
 class Config(threading.local):
     """The settings: those of the process, which ``with enable_x64()`` replaces in its thread.
 
     Attributes:
         enable_x64: whether 64-bit dtypes are kept; else they become 32-bit ones.
+        debug_nans: whether a call or operation that computes a nan raises ``FloatingPointError``.
+        debug_infs: whether one that computes an infinity does.
+        watched: the names of the values that raise: ``nan``, ``inf``.
+        call_key: a value that is equal where compiled calls have the same settings.
     """
 
     # The setting of the process is the attribute of the class, that of a block the thread's own.
     enable_x64: bool = False
+    debug_nans: bool = _from_environment("JAX_DEBUG_NANS")
+    debug_infs: bool = _from_environment("JAX_DEBUG_INFS")
+    watched: tuple[str, ...] = _watched(debug_nans, debug_infs)
+    call_key: object = (enable_x64, watched) if watched else enable_x64
 
     def update(self, name: str, value: object) -> None:
         """Set one setting of the process. Raises BadArgument for an unknown name or value.
 
         Within ``with enable_x64()`` the setting of the block stays in effect until its end.
         """
-        if name.removeprefix("jax_") != "enable_x64":
+        setting = name.removeprefix("jax_")
+        if setting not in SETTINGS:
             raise BadArgument(
-                f"unknown setting {name!r}", expected="enable_x64", remedy="check the spelling"
+                f"unknown setting {name!r}",
+                expected=" or ".join(SETTINGS),
+                remedy="check the spelling",
             )
-        type(self).enable_x64 = _switch(value)
+        kind = type(self)
+        setattr(kind, setting, _switch(setting, value))
+        kind.watched = _watched(kind.debug_nans, kind.debug_infs)
+        kind.call_key = (kind.enable_x64, kind.watched) if kind.watched else kind.enable_x64
+        _derive()
 
+
+SETTINGS: Final = ("enable_x64", "debug_nans", "debug_infs")
 
 config: Final = carried(Config())
 
 
-def _switch(value: object) -> bool:
+def _switch(name: str, value: object) -> bool:
     if not isinstance(value, bool):
-        raise BadArgument("enable_x64 is switched on or off", "a bool", repr(value))
+        raise BadArgument(f"{name} is switched on or off", "a bool", repr(value))
     return value
 
 
-@contextmanager
-def enable_x64(enabled: bool = True) -> Iterator[None]:
-    """Enable (or disable) 64-bit dtypes inside the ``with`` block, in its thread."""
+def _derive() -> None:
+    """Derive the other attributes from the settings of this thread, where it has its own."""
     own = vars(config)
-    before = own.get("enable_x64")
-    own["enable_x64"] = _switch(enabled)
+    own.pop("watched", None)
+    own.pop("call_key", None)
+    if own:
+        own["watched"] = watched = _watched(config.debug_nans, config.debug_infs)
+        own["call_key"] = (config.enable_x64, watched) if watched else config.enable_x64
+
+
+@contextmanager
+def _with(name: str, enabled: bool) -> Iterator[None]:
+    own = vars(config)
+    before = own.get(name)
+    own[name] = _switch(name, enabled)
+    _derive()
     try:
         yield
     finally:
         if before is None:
-            del own["enable_x64"]
+            del own[name]
         else:
-            own["enable_x64"] = before
+            own[name] = before
+        _derive()
+
+
+def enable_x64(enabled: bool = True) -> AbstractContextManager[None]:
+    """Enable (or disable) 64-bit dtypes inside the ``with`` block, in its thread."""
+    return _with("enable_x64", enabled)
+
+
+def debug_nans(enabled: bool = True) -> AbstractContextManager[None]:
+    """Raise ``FloatingPointError`` for nans inside the ``with`` block, in its thread.
+
+    An operation outside of ``jit`` raises if a result is nan. A compiled call raises if a result
+    or the new contents of a reference has one: the error names the first equation that computes a
+    nan, and its line, found by an evaluation of the call on NumPy. References are then as before.
+
+    Example::
+
+        >>> import effax
+        >>> import effax.numpy as jnp
+        >>> with effax.debug_nans():
+        ...     effax.jit(lambda x: jnp.log(x) * 2)(-1.0)
+        Traceback (most recent call last):
+        effax.ir.errors.InvalidValue: invalid value (nan) encountered in log
+        ...
+    """
+    return _with("debug_nans", enabled)
+
+
+def debug_infs(enabled: bool = True) -> AbstractContextManager[None]:
+    """Raise ``FloatingPointError`` for infinities inside the ``with`` block, in its thread.
+
+    See :func:`debug_nans`.
+    """
+    return _with("debug_infs", enabled)
 
 
 def allowed(dtype: object) -> DType:

@@ -145,5 +145,9 @@ class ParseError(EffaxError, ValueError):
         return text if self.excerpt is None else f"{text}\n{self.excerpt}"
 
 
+class InvalidValue(EffaxError, FloatingPointError):
+    """A call or an operation computes a nan or an infinity, while ``debug_nans`` is on."""
+
+
 class LoweringError(EffaxError):
     """A program cannot be compiled or run."""

@@ -28,7 +28,7 @@ def test_one_entry_serves_for_all_calls_of_a_signature() -> None:
     assert len(signature.types) == 2
     assert signature.types[1].weak
     assert signature.static is None
-    assert not signature.x64
+    assert not signature.settings
     assert signature.axes == ()
 
 
