@@ -3,11 +3,13 @@
 ``print`` and ``callback`` observe primal values, once each: no transformation drops or duplicates
 them, nor reorders those that are ``ordered``. ``explore`` evaluates a call an equation at a time,
 forward and back; ``prompt`` does so by commands. ``first`` finds the first equation whose result
-is nan, infinite, out of bounds, or has another property.
+is nan, infinite, out of bounds, or has another property; ``first_difference`` where two programs
+part.
 """
 
 from __future__ import annotations
 
+from effax.api.debugging.difference import Difference, first_difference
 from effax.api.debugging.display import Stats
 from effax.api.debugging.explore import Found, explore, first
 from effax.api.debugging.printing import debug_callback as callback
@@ -17,6 +19,7 @@ from effax.api.debugging.session import RefWrite, Session
 from effax.ir.eval.stepping.origins import Origin
 
 __all__ = [
+    "Difference",
     "Found",
     "Origin",
     "RefWrite",
@@ -25,6 +28,7 @@ __all__ = [
     "callback",
     "explore",
     "first",
+    "first_difference",
     "print",
     "prompt",
 ]

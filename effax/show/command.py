@@ -1,4 +1,4 @@
-"""The command line: ``python -m effax show module:function``."""
+"""The command line: ``python -m effax show module:function``, and ``debug``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from effax.arrays.config import enable_x64
 from effax.ir.errors import BadArgument, EffaxError, ParseError
 from effax.ir.syntax import Jaxpr
 from effax.ir.text.printer import pretty
+from effax.show.debug_command import add_parser, debug
 from effax.show.passes_by_name import STEPS, after
 from effax.show.pictures import compare, compare_html, html, svg, timeline
 from effax.show.target import named, program_of
@@ -101,6 +102,7 @@ def parser() -> ArgumentParser:
     show.add_argument(
         "-o", "--out", metavar="FILE", type=Path, help="write to a file (default: standard output)"
     )
+    add_parser(commands)
     return whole
 
 
@@ -109,6 +111,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     asked = parser().parse_args(argv)
     try:
         with enable_x64(asked.x64):
+            if asked.command == "debug":
+                return debug(asked)
             shown = _shown(asked)
         _write(shown, asked.out)
     except (BadArgument, ParseError) as error:

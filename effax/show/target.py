@@ -38,7 +38,7 @@ def program_of(target: str, arguments: str | None, static: str = "") -> Jaxpr:
         IllTyped: the program is not well formed.
         EffaxError: tracing failed.
     """
-    found = named(target) if ":" in target else _parsed(target)
+    found = found_at(target)
     if isinstance(found, ClosedJaxpr):
         found = found.jaxpr
     if isinstance(found, Jaxpr):
@@ -52,6 +52,16 @@ def program_of(target: str, arguments: str | None, static: str = "") -> Jaxpr:
             f"{target} is not a function", "a callable or a jaxpr", f"{type(found).__name__}"
         )
     return traced(found, read_arguments(arguments or ""), static)
+
+
+def found_at(target: str) -> object:
+    """Return the object ``module:name``, or the program in a file.
+
+    Raises:
+        BadArgument: it does not exist.
+        ParseError: the file does not parse.
+    """
+    return named(target) if ":" in target else _parsed(target)
 
 
 def named(target: str) -> object:
@@ -77,14 +87,14 @@ def traced(fun: Callable[..., object], given: Arguments, static: str = "") -> Ja
             expected=f"{label_of(fun)}{signature(fun)}",
             remedy='pass the types of its arguments: --args "f32[3], i32[]"',
         ) from None
-    call, args, kwargs = _static(fun, given, static).split(fun, *given)
+    call, args, kwargs = static_arguments(fun, given, static).split(fun, *given)
     leaves, treedef = tree.flatten((args, kwargs))
     names = arg_names(call, args, kwargs, len(leaves))
     types = [_type(leaf, name) for leaf, name in zip(leaves, names, strict=True)]
     return trace_flat(call, treedef, types, names, label_of(fun)).jaxpr
 
 
-def _static(fun: Callable[..., object], given: Arguments, static: str) -> StaticArgs:
+def static_arguments(fun: Callable[..., object], given: Arguments, static: str) -> StaticArgs:
     """Return the static arguments: those that ``static`` names, and strings."""
     words = [word.strip() for word in static.split(",") if word.strip()]
     nums = [int(word) for word in words if word.isdecimal()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from effax.api.captures import capture_names
 from effax.api.jit import JitFunction
 from effax.api.staging import is_abstract, trace_abstractly
 from effax.api.static import StaticArgs
-from effax.arrays.argument_checks import check_callable
 from effax.arrays.conversion import as_value
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.ref import EagerRef
@@ -23,6 +22,9 @@ from effax.ir.primitive import Value
 from effax.ir.syntax import ClosedJaxpr, Jaxpr
 from effax.ir.types import Type
 from effax.tree import PyTreeDef
+
+NO_STATIC: Final = StaticArgs((), ())
+"""No static arguments."""
 
 Function = Callable[..., object] | Jaxpr | ClosedJaxpr
 """A function of trees, or a program of one argument for each input."""
@@ -48,7 +50,7 @@ def call_of(
     fun: Function,
     args: Sequence[object],
     kwargs: Mapping[str, object],
-    static_argnums: int | Sequence[int] = (),
+    static: StaticArgs = NO_STATIC,
     what: str = "explore",
 ) -> EvaluatedCall:
     """Trace a function for arguments, and return the program and the values.
@@ -61,7 +63,6 @@ def call_of(
     """
     if isinstance(fun, Jaxpr | ClosedJaxpr):
         return _call_of_program(fun, args, kwargs, what)
-    check_callable(fun, f"debug.{what}")
     for x in tree.leaves((args, dict(kwargs))):
         if is_abstract(x):
             raise BadArgument(
@@ -69,7 +70,7 @@ def call_of(
                 expected="arrays, numbers and references",
                 found=str(x),
             )
-    flat, leaves = _traced(fun, args, kwargs, static_argnums, what)
+    flat, leaves = _traced(fun, args, kwargs, static, what)
     values = [_value(x) for x in (*flat.consts, *leaves)]
     given = flat.jaxpr.names[len(flat.consts) :]
     names = [*capture_names(fun, flat.consts, given), *given]
@@ -78,16 +79,30 @@ def call_of(
     )
 
 
+def check_function(fun: object, what: str) -> None:
+    """Raise BadArgument for what is neither a function nor a program."""
+    if not callable(fun) and not isinstance(fun, Jaxpr | ClosedJaxpr):
+        raise BadArgument(
+            f"debug.{what} takes a function or a program",
+            expected="a callable, a Jaxpr or a ClosedJaxpr",
+            found=f"{type(fun).__name__}: {fun!r:.60}",
+        )
+
+
+def static_of(fun: Function, static_argnums: int | Sequence[int]) -> StaticArgs:
+    """Return the static arguments of a function. Raises BadArgument."""
+    return StaticArgs.of(fun, static_argnums, ()) if callable(fun) else NO_STATIC
+
+
 def _traced(
     fun: Callable[..., object],
     args: Sequence[object],
     kwargs: Mapping[str, object],
-    static_argnums: int | Sequence[int],
+    static: StaticArgs,
     what: str,
 ) -> tuple[FlatFunction, Sequence[object]]:
     if isinstance(fun, JitFunction):
         return fun.traced_call(args, kwargs)
-    static = StaticArgs.of(fun, static_argnums, ())
     flat, _ = trace_abstractly(fun, args, kwargs, static, f"{what} of {label_of(fun)}")
     _, dynamic, named = static.split(fun, *open_views((tuple(args), dict(kwargs))))
     return flat, tree.leaves((tuple(dynamic), dict(named)))

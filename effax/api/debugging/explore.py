@@ -9,17 +9,16 @@ from typing import TypeVar
 
 import numpy as np
 
-from effax.api.debugging.calls import EvaluatedCall, Function, call_of
+from effax.api.debugging.calls import EvaluatedCall, Function, call_of, check_function, static_of
 from effax.api.debugging.display import path_text, place_text, short, shown_value
 from effax.api.debugging.session import Session, first_session
 from effax.arrays.tracing import like
-from effax.ir.errors import BadArgument
 from effax.ir.eval.stepping.programs import backward_slice, shortest, text_of
 from effax.ir.eval.stepping.state import first_state
 from effax.ir.eval.stepping.watch import TESTS, Hit, Test, search, test_of
 from effax.ir.primitive import Value
 from effax.ir.source import SavedSource, Source
-from effax.ir.syntax import ClosedJaxpr, Eqn, Jaxpr, Lit
+from effax.ir.syntax import ClosedJaxpr, Eqn, Lit
 
 R = TypeVar("R")
 
@@ -50,10 +49,11 @@ def explore(fun: Function, static_argnums: int | Sequence[int] = ()) -> Callable
         >>> print(session.step().value("b"))
         0.0
     """
-    _check_function(fun, "explore")
+    check_function(fun, "explore")
+    static = static_of(fun, static_argnums)
 
     def explored(*args: object, **kwargs: object) -> Session:
-        return first_session(call_of(fun, args, kwargs, static_argnums, "explore"))
+        return first_session(call_of(fun, args, kwargs, static, "explore"))
 
     return _named(explored, fun)
 
@@ -91,24 +91,19 @@ def first(
         let a:f32[] = 0.0 in
         { lambda a:f32[]; . let b:f32[] = log a in (b,) }
     """
-    _check_function(fun, "first")
-    test = test_of(predicate)
+    check_function(fun, "first")
+    test, static = test_of(predicate), static_of(fun, static_argnums)
 
     def found(*args: object, **kwargs: object) -> Found | None:
-        call = call_of(fun, args, kwargs, static_argnums, "first")
-        hit = search(first_state(call.jaxpr, call.args, keeps=False), test).hit
-        return None if hit is None else Found(call, test, hit)
+        return found_in(call_of(fun, args, kwargs, static, "first"), test)
 
     return _named(found, fun)
 
 
-def _check_function(fun: object, what: str) -> None:
-    if not callable(fun) and not isinstance(fun, Jaxpr | ClosedJaxpr):
-        raise BadArgument(
-            f"debug.{what} takes a function or a program",
-            expected="a callable, a Jaxpr or a ClosedJaxpr",
-            found=f"{type(fun).__name__}: {fun!r:.60}",
-        )
+def found_in(call: EvaluatedCall, test: Test) -> Found | None:
+    """Return the first equation of a call for which a test holds, or None."""
+    hit = search(first_state(call.jaxpr, call.args, keeps=False), test).hit
+    return None if hit is None else Found(call, test, hit)
 
 
 def _named(made: Callable[..., R], fun: Function) -> Callable[..., R]:

@@ -58,10 +58,12 @@ def find_binding(state: State, level: int, name: str) -> Binding | None:
     v = variable_named(frame, name.strip())
     if v is not None:
         return Binding(frame, v)
+    # Names are printed with single quotes: params['w'].
+    wanted = name.strip().replace('"', "'")
     for outer in frame.outwards():
         names = outer.jaxpr.names
-        if name.strip() in names:
-            return Binding(outer, outer.jaxpr.binders[names.index(name.strip())])
+        if wanted in names:
+            return Binding(outer, outer.jaxpr.binders[names.index(wanted)])
     return None
 
 
