@@ -237,6 +237,8 @@ class Builder:
             if len(slots) == 2:
                 i, j = slots
                 ins: tuple[Atom, ...] = (env[i], env[j])
+            elif len(slots) == 1:
+                ins = (env[slots[0]],)
             else:
                 ins = tuple([env[s] for s in slots])
             if len(out_types) == 1:

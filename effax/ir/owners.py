@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from effax.ir.primitive import ByReference, Owner, Primitive
-from effax.ir.recursion import may_have_subjaxprs, postorder
+from effax.ir.recursion import kinds_of, may_have_subjaxprs, postorder
 from effax.ir.syntax import Jaxpr
 
 
@@ -32,7 +32,9 @@ def owner_of(jaxpr: Jaxpr) -> Owner | None:
     """Return the newest owner of the objects in a program and its subjaxprs; cached on it."""
     if jaxpr._owner is None:
         for inner in postorder(jaxpr, _is_unknown):
-            found = _newest([_owner_of_prim(eqn.prim) for eqn in inner.eqns])
+            found = None
+            if any(map(_may_have_owner, kinds_of(inner))):
+                found = _newest([_owner_of_prim(eqn.prim) for eqn in inner.eqns])
             object.__setattr__(inner, "_owner", found or False)
     return jaxpr._owner or None
 
@@ -41,8 +43,12 @@ def _is_unknown(jaxpr: Jaxpr) -> bool:
     return jaxpr._owner is None
 
 
+def _may_have_owner(kind: type[Primitive]) -> bool:
+    return bool(kind.by_reference) or may_have_subjaxprs(kind)
+
+
 def _owner_of_prim(prim: Primitive) -> Owner | None:
-    if not prim.by_reference and not may_have_subjaxprs(prim):
+    if not _may_have_owner(type(prim)):
         return None
     objects = [getattr(prim, field) for field in prim.by_reference]
     owners = [x.owner() for x in objects if isinstance(x, ByReference)]

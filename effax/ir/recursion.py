@@ -16,13 +16,14 @@ import threading
 from collections.abc import Callable
 from contextvars import copy_context
 from functools import wraps
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 from effax.ir.errors import TooDeep
 
 if TYPE_CHECKING:
     from effax.ir.primitive import Primitive
-    from effax.ir.syntax import Jaxpr
+    from effax.ir.syntax import Eqn, Jaxpr
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -125,9 +126,9 @@ def _elsewhere(run: Callable[[], R]) -> R:
     return results[0]
 
 
-def may_have_subjaxprs(prim: Primitive) -> bool:
+def may_have_subjaxprs(kind: type[Primitive]) -> bool:
     """Return whether primitives of this class may have subjaxprs."""
-    return _kinds[type(prim)]
+    return _kinds[kind]
 
 
 class _Kinds(dict[type["Primitive"], bool]):
@@ -139,6 +140,18 @@ class _Kinds(dict[type["Primitive"], bool]):
 
 
 _kinds: Final = _Kinds()
+
+
+_prim_of: Final[Callable[[Eqn], Primitive]] = itemgetter(0)
+
+
+def kinds_of(jaxpr: Jaxpr) -> frozenset[type[Primitive]]:
+    """Return the classes of the primitives of the equations; cached on the program."""
+    found = jaxpr._kinds
+    if found is None:
+        found = frozenset(map(type, map(_prim_of, jaxpr.eqns)))
+        object.__setattr__(jaxpr, "_kinds", found)
+    return found
 
 
 def subjaxprs_of(jaxpr: Jaxpr) -> tuple[Jaxpr, ...]:

@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, final
 import numpy as np
 from pyrsistent import PVector, pvector
 
-from effax.effects import (
-    NO_EFFECTS,
-    Alloc,
-    ArgIndex,
-    Effect,
-    Row,
-    SideEffect,
-)
+from effax.effects import NO_EFFECTS, Alloc, ArgIndex, Effect, Row, SideEffect
 from effax.ir.axes import Axes, joined_axes
 from effax.ir.errors import IllTyped
 from effax.ir.primitive import Owner, Primitive
@@ -159,6 +152,7 @@ class Jaxpr:
         "_class",
         "_effects",
         "_hash",
+        "_kinds",
         "_owner",
         "_size",
         "_subjaxprs",
@@ -175,6 +169,7 @@ class Jaxpr:
     n_consts: int
     names: tuple[str, ...]
     _hash: int | None
+    _kinds: frozenset[type[Primitive]] | None
     _subjaxprs: tuple[Jaxpr, ...] | None
     _effects: Row[ArgIndex] | None
     _owner: Owner | Literal[False] | None
@@ -201,6 +196,7 @@ class Jaxpr:
         put(self, "_hash", None)
         put(self, "_subjaxprs", None)
         put(self, "_effects", None)
+        put(self, "_kinds", None)
         put(self, "_owner", None)
         put(self, "_size", None)
         put(self, "_class", None)

@@ -25,6 +25,7 @@ from effax.ir import prims as p
 from effax.ir.dtypes import is_complex
 from effax.ir.edit.rewriter import Rewriter
 from effax.ir.primitive import Primitive
+from effax.ir.recursion import kinds_of
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import ArrayType
 
@@ -48,10 +49,9 @@ def smooth_squares(jaxpr: Jaxpr) -> Jaxpr:
     Effects:  unchanged.
     Laws:     tests/unit/transforms/test_smooth_squares.py
     """
-    for eqn in jaxpr.eqns:
-        if type(eqn.prim) in ROOTS and _is_root(eqn):
-            return _Squares(jaxpr).run()
-    return jaxpr
+    if kinds_of(jaxpr).isdisjoint(ROOTS) or not any(map(_is_root, jaxpr.eqns)):
+        return jaxpr
+    return _Squares(jaxpr).run()
 
 
 def _is_root(eqn: Eqn) -> bool:
@@ -59,8 +59,8 @@ def _is_root(eqn: Eqn) -> bool:
 
     The magnitude of a real number has a square with the right derivatives already.
     """
-    if type(eqn.prim) is not p.Abs:
-        return type(eqn.prim) is p.Magnitude
+    if not isinstance(eqn.prim, p.Abs):
+        return isinstance(eqn.prim, p.Magnitude)
     type_ = eqn.ins[0].type
     return isinstance(type_, ArrayType) and is_complex(type_.dtype)
 

@@ -12,6 +12,7 @@ from typing import Final
 from effax.ir.analysis.dataflow import Analysis, Positions
 from effax.ir.primitive import Primitive
 from effax.ir.prims import EmptyRef, NewRef
+from effax.ir.recursion import kinds_of
 from effax.ir.syntax import Eqn, Jaxpr
 from effax.ir.types import RefType, Type
 
@@ -44,9 +45,8 @@ class Property(Analysis[bool]):
 
 def mentions_refs(jaxpr: Jaxpr) -> bool:
     """Return whether an input of the program is a reference, or the program allocates one."""
-    return any(isinstance(v.type, RefType) for v in jaxpr.binders) or any(
-        type(eqn.prim) in REF_ALLOCATORS for eqn in jaxpr.eqns
-    )
+    allocates = not kinds_of(jaxpr).isdisjoint(REF_ALLOCATORS)
+    return allocates or any(isinstance(v.type, RefType) for v in jaxpr.binders)
 
 
 def uses_axis(prim: Primitive, name: str) -> bool:

@@ -226,7 +226,7 @@ class _Batcher(Rewriter):
         # The variables of allocated references, and which variables are batched in the fixpoint.
         self.local_refs: set[int] = set()
         self.fixpoint: Mask = ()
-        if any(eqn.effects is not NO_EFFECTS and _has_alloc(eqn) for eqn in jaxpr.eqns):
+        if any(map(_has_alloc, [eqn for eqn in jaxpr.eqns if eqn.effects is not NO_EFFECTS])):
             found = analyze(IsBatched(rules, size, axis), jaxpr, batched, unbatched_refs)
             self.fixpoint = found.variables
 
@@ -267,8 +267,13 @@ class _Batcher(Rewriter):
         if masked and self.mask is not None:
             args.insert(0, self.mask)
         results = b.inline(body, args, source)
-        for v, result, has in zip(outs, results, out_batched, strict=True):
-            atoms[v.id], flags[v.id] = result, has
+        if len(outs) == 1:
+            # The common case.
+            at = outs[0].id
+            (atoms[at],), (flags[at],) = results, out_batched
+        else:
+            for v, result, has in zip(outs, results, out_batched, strict=True):
+                atoms[v.id], flags[v.id] = result, has
         if self.safe is not None:
             self._replace_reads(eqn, self.safe)
 

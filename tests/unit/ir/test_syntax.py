@@ -20,6 +20,7 @@ from effax.ir.build import Builder
 from effax.ir.dtypes import as_dtype
 from effax.ir.errors import IllTyped
 from effax.ir.prims import Add, Freeze, Mul, Neg, NewRef, Swap
+from effax.ir.recursion import kinds_of
 from effax.ir.source import SavedSource
 from effax.ir.syntax import (
     ClosedJaxpr,
@@ -291,3 +292,10 @@ def test_pickled_programs_are_the_same_in_another_process(tmp_path: Path) -> Non
     file.write_bytes(pickle.dumps((plain, list(map(str, plain)))))
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "12"}
     subprocess.run([sys.executable, "-c", AGAIN, str(file)], check=True, env=env)
+
+
+def test_kinds_are_those_of_the_equations_of_one_program() -> None:
+    inner = chain(3)
+    assert kinds_of(chain(0)) == frozenset()
+    assert kinds_of(inner) == {type(eqn.prim) for eqn in inner.eqns}
+    assert kinds_of(inner.replace(eqns=[*inner.eqns])) == kinds_of(inner)
