@@ -36,6 +36,7 @@ __all__ = [
     "RoundEven",
     "Sign",
     "Square",
+    "StrongZeroMul",
     "Sub",
 ]
 
@@ -126,6 +127,18 @@ class Mul(Binary):
     commutes = True
     accepts: ClassVar[frozenset[str]] = NUMBERS
     ufunc: ClassVar[Meaning] = np.multiply
+
+
+class StrongZeroMul(Binary):
+    """The product, which is 0 where the first operand is 0, also beside infinities and nan.
+
+    It is linear in the first operand, a tangent: a value that does not change at first order has
+    the tangent 0 after a function of infinite slope.
+    """
+
+    name = "strong_zero_mul"
+    accepts: ClassVar[frozenset[str]] = FLOATS
+    ufunc: ClassVar[Meaning] = m.strong_zero_mul
 
 
 class Div(Binary):

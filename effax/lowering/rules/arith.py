@@ -47,6 +47,13 @@ def div(w: Writer, prim: p.Div, ins: Sequence[Val]) -> Sequence[Val]:
     return (ops.select(w, by_zero, ones, quotient),)
 
 
+def strong_zero_mul(w: Writer, prim: p.StrongZeroMul, ins: Sequence[Val]) -> Sequence[Val]:
+    x, y = aligned(w, ins)
+    zero = ops.full(w, 0, x)
+    is_zero = ops.compare(w, "EQ", x, zero)
+    return (ops.select(w, is_zero, zero, ops.same(w, "multiply", x, y)),)
+
+
 def rem(w: Writer, prim: p.Rem, ins: Sequence[Val]) -> Sequence[Val]:
     x, y = aligned(w, ins)
     if not is_integer(x.type.dtype):
@@ -77,4 +84,5 @@ RULES: Final[LoweringRules] = (
     .extend(p.Abs, absolute)
     .extend(p.Div, div)
     .extend(p.Rem, rem)
+    .extend(p.StrongZeroMul, strong_zero_mul)
 )

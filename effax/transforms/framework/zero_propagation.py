@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from effax.ir.analysis.dataflow import Analysis, Positions, analyze
-from effax.ir.prims import Div, DotGeneral, Mul
+from effax.ir.prims import Div, DotGeneral, Mul, StrongZeroMul
 from effax.ir.syntax import Eqn, Jaxpr, Lit
 from effax.ir.types import is_inexact
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import RuleSet, Unsupported
 
-_PRODUCTS: Final = (Mul, DotGeneral)
+_PRODUCTS: Final = (Mul, StrongZeroMul, DotGeneral)
 
 
 @dataclass(frozen=True)

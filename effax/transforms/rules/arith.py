@@ -72,6 +72,14 @@ def _div_transpose(
     return [sum_to(b, div(b, only(cts), divisor), ins[0].type.shape), None]
 
 
+def _strong_zero_transpose(
+    b: RuleBuilder, prim: Primitive, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    # <ct, dx·y> = <ct·y, dx>, where a cotangent of 0 times infinity is nan
+    (slope,) = fixed(prim, ins, 1)
+    return [sum_to(b, mul(b, only(cts), slope), ins[0].type.shape), None]
+
+
 def _div_dy(b: RuleBuilder, d: Atom, x: Atom, y: Atom, z: Atom) -> Atom:
     # d(x/y)/dy = -(x/y)/y
     return mul(b, d, neg(b, div(b, z, y)))
@@ -132,6 +140,15 @@ RULES: Final[RuleSet] = (
             lambda b, d, x, y, z: mul(b, d, y),
             lambda b, d, x, y, z: mul(b, x, d),
             _mul_transpose,
+        ),
+    )
+    # d(x·y) = dx·y + x·dy, with the strong zero in the tangent of a tangent only
+    .extend(
+        p.StrongZeroMul,
+        binary(
+            lambda b, d, x, y, z: b(p.StrongZeroMul(), d, y),
+            lambda b, d, x, y, z: mul(b, x, d),
+            _strong_zero_transpose,
         ),
     )
     # d(x/y) = dx/y - (x/y)·dy/y

@@ -10,6 +10,7 @@ from effax.ir.primitive import Primitive
 from effax.ir.syntax import Atom
 from effax.transforms.framework.rules import NO_RULES, JvpOut, RuleBuilder, RuleSet
 from effax.transforms.rules.common.pointwise import (
+    add,
     const,
     constant,
     in_shape,
@@ -39,6 +40,25 @@ CONSTANT: Final[tuple[type[Primitive], ...]] = (
 """Primitives whose derivative is zero wherever it exists."""
 
 
+def extremum_tangent(
+    b: RuleBuilder, prim: Primitive, x: Atom, y: Atom, dx: Atom | None, dy: Atom | None
+) -> Atom:
+    """Return the tangent of ``prim``, a ``Max`` or ``Min``: of the operand that it returns.
+
+    Equal operands share it, and beside nan it is 0. What is not returned is not selected: a product
+    with 0 would be nan for infinite tangents, and for infinite slopes in reverse mode. Only
+    operands are compared, see :func:`extremum_weights`.
+    """
+    before = p.Ge() if isinstance(prim, p.Max) else p.Le()
+    share = where(b, b(p.Eq(), x, y), const(0.5, x), const(1, x))
+    parts = [
+        where(b, b(before, this, other), mul(b, d, share), const(0, d))
+        for this, other, d in ((x, y, dx), (y, x, dy))
+        if d is not None
+    ]
+    return parts[0] if len(parts) == 1 else add(b, *parts)
+
+
 def extremum_weights(b: RuleBuilder, prim: Primitive, x: Atom, y: Atom) -> tuple[Atom, Atom]:
     """Return the derivatives of ``prim``, a ``Max`` or ``Min``, of ``x`` and ``y``.
 
@@ -57,9 +77,7 @@ def _extremum_jvp(
 ) -> JvpOut:
     # d max(x, y) = [x > y]·dx + [y > x]·dy, halved where x = y
     z = b(prim, *primals)
-    weights = extremum_weights(b, prim, *primals)
-    parts = [mul(b, d, w) for d, w in zip(tangents, weights, strict=True) if d is not None]
-    return JvpOut([z], [total(b, parts, z)])
+    return JvpOut([z], [in_shape(b, extremum_tangent(b, prim, *primals, *tangents), z)])
 
 
 def _clamp_jvp(

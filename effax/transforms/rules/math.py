@@ -24,6 +24,7 @@ from effax.transforms.rules.common.pointwise import (
     pointwise,
     scaled,
     shifted,
+    slope_product,
     square,
     sub,
     unary,
@@ -72,7 +73,13 @@ def _tanh(b: RuleBuilder, d: Atom, x: Atom, y: Atom) -> Atom:
 
 def _acosh(b: RuleBuilder, d: Atom, x: Atom, y: Atom) -> Atom:
     # d acosh(x) = dx/√(x² - 1); 1/√(x + 1) · 1/√(x - 1) neither cancels nor overflows
-    return mul(b, d, mul(b, b(p.Rsqrt(), shifted(b, x, 1)), b(p.Rsqrt(), shifted(b, x, -1))))
+    slope = mul(b, b(p.Rsqrt(), shifted(b, x, 1)), b(p.Rsqrt(), shifted(b, x, -1)))
+    return slope_product(b, d, slope)
+
+
+def _asin(b: RuleBuilder, d: Atom, x: Atom, y: Atom) -> Atom:
+    # d asin(x) = dx/√(1 - x²)
+    return slope_product(b, d, b(p.Rsqrt(), _one_minus_square(b, x)))
 
 
 def _one_minus_square(b: RuleBuilder, x: Atom) -> Atom:
@@ -123,7 +130,7 @@ RULES: Final[RuleSet] = (
     .extend(p.Log, unary(lambda b, d, x, y: div(b, d, x)))
     .extend(p.Log1p, unary(lambda b, d, x, y: div(b, d, shifted(b, x, 1))))
     # d √x = dx/(2y);  d x^(-1/2) = -y/(2x)·dx;  d x^(1/3) = dx/(3y²)
-    .extend(p.Sqrt, unary(lambda b, d, x, y: mul(b, d, div(b, const(0.5, y), y))))
+    .extend(p.Sqrt, unary(lambda b, d, x, y: slope_product(b, d, div(b, const(0.5, y), y))))
     .extend(p.Magnitude, unary(_magnitude))
     .extend(p.Rsqrt, unary(lambda b, d, x, y: mul(b, d, scaled(b, div(b, y, x), -0.5))))
     .extend(
@@ -134,15 +141,9 @@ RULES: Final[RuleSet] = (
     .extend(p.Sin, unary(lambda b, d, x, y: mul(b, d, b(p.Cos(), x))))
     .extend(p.Cos, unary(lambda b, d, x, y: mul(b, d, neg(b, b(p.Sin(), x)))))
     .extend(p.Tan, unary(lambda b, d, x, y: mul(b, d, shifted(b, square(b, y), 1))))
-    # d asin(x) = dx/√(1 - x²);  d acos(x) = -dx/√(1 - x²);  d atan(x) = dx/(1 + x²)
-    .extend(
-        p.Asin,
-        unary(lambda b, d, x, y: mul(b, d, b(p.Rsqrt(), _one_minus_square(b, x)))),
-    )
-    .extend(
-        p.Acos,
-        unary(lambda b, d, x, y: mul(b, d, neg(b, b(p.Rsqrt(), _one_minus_square(b, x))))),
-    )
+    # d acos(x) = -d asin(x);  d atan(x) = dx/(1 + x²)
+    .extend(p.Asin, unary(_asin))
+    .extend(p.Acos, unary(lambda b, d, x, y: neg(b, _asin(b, d, x, y))))
     .extend(p.Atan, unary(lambda b, d, x, y: div(b, d, shifted(b, square(b, x), 1))))
     .extend(p.Atan2, binary(_atan2_dy, _atan2_dx))
     # d sinh(x) = cosh(x)·dx;  d cosh(x) = sinh(x)·dx

@@ -51,7 +51,7 @@ from effax.transforms.rules.common.generic_rules import (
 )
 from effax.transforms.rules.common.linear_operands import only
 from effax.transforms.rules.common.pointwise import add, const, div, mul, sub, where
-from effax.transforms.rules.compare import extremum_weights
+from effax.transforms.rules.compare import extremum_tangent, extremum_weights
 from effax.transforms.rules.shape import as_primitive
 
 
@@ -117,9 +117,9 @@ def _extremum_jvp(
     assert dx is not None
     y = b(prim, x)
     there = b(Eq(), x, _unreduced(b, y, prim.axes, x.type.shape))
-    weight = b(ConvertElementType(x.type.dtype), there)
-    total = b(p.ReduceSum(prim.axes), weight)
-    return JvpOut([y], [div(b, b(p.ReduceSum(prim.axes), mul(b, dx, weight)), total)])
+    total = b(p.ReduceSum(prim.axes), b(ConvertElementType(x.type.dtype), there))
+    shared = b(p.ReduceSum(prim.axes), where(b, there, dx, const(0, dx)))
+    return JvpOut([y], [div(b, shared, total)])
 
 
 def _cumulative_after(prim: Cumulative, size: int) -> Cumulative:
@@ -153,9 +153,7 @@ def _times(b: RuleBuilder, left: Dual, right: Dual) -> Dual:
 
 def _extreme(prim: Primitive, b: RuleBuilder, left: Dual, right: Dual) -> Dual:
     (x, dx), (y, dy) = left, right
-    z = b(prim, x, y)
-    in_x, in_y = extremum_weights(b, prim, x, y)
-    return z, add(b, mul(b, dx, in_x), mul(b, dy, in_y))
+    return b(prim, x, y), extremum_tangent(b, prim, x, y, dx, dy)
 
 
 def _log_sum(b: RuleBuilder, left: Dual, right: Dual) -> Dual:

@@ -124,6 +124,7 @@ CONVERSIONS = [
     Sample(p.ConvertElementType(INT32, True), (arr("3"),)),
     Sample(p.BitcastConvertType(as_dtype("uint32")), (arr("3"),)),
     Sample(p.StraightThrough(), (arr("3"), arr("3"))),
+    Sample(p.StrongZeroMul(), (arr("3"), arr("3"))),
     Sample(p.SelectN(), (arr("3", "bool"), arr("3"), arr("3"))),
     Sample(p.SelectN(), (INDEX, arr("3"), arr("3"), arr("3"))),
     Sample(p.Add(), (arr("2,3", weak=True), arr("", weak=True))),

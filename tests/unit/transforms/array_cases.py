@@ -140,6 +140,7 @@ def _complex() -> list[Case]:
 def _binary() -> list[Case]:
     pairs = ((X, Y), (S, Y), (X, S), (S, normal(seed=3)))
     both = [(prims.Add(), ((0, 1),)), (prims.Sub(), ((0, 1),)), (prims.Mul(), ((0,), (1,)))]
+    both.append((prims.StrongZeroMul(), ((0,),)))
     both += [(prims.Div(), ((0,),))]
     rough = [prims.Rem(), prims.Max(), prims.Min(), prims.Atan2()]
     which = bools(2, 3)

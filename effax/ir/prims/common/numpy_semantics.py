@@ -217,6 +217,12 @@ def integer_power(x: Value, n: int) -> Value:
     return np.asarray(result).astype(x.dtype, copy=False)
 
 
+def strong_zero_mul(x: Value, y: Value) -> Value:
+    """Return the product, and 0 for 0 times any number."""
+    product = np.multiply(x, y)
+    return np.where(x == 0, np.zeros_like(product), product)
+
+
 def nextafter(x: Value, y: Value) -> Value:
     """Return the next float after x toward y; y itself, with its sign, where x = y."""
     return np.where(x == y, y, np.nextafter(x, y))

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from effax.ir import prims as p
 from effax.ir.build import Builder, lit
+from effax.ir.dtypes import is_complex
 from effax.ir.primitive import Primitive
 from effax.ir.prims import BroadcastInDim
 from effax.ir.syntax import Atom, Lit, Scalar
@@ -85,6 +86,14 @@ def where(b: Builder, condition: Atom, yes: Atom, no: Atom) -> Atom:
     return b(p.SelectN(), condition, no, yes)
 
 
+def slope_product(b: Builder, d: Atom, slope: Atom) -> Atom:
+    """Return ``d · slope`` for a slope that is infinite where the function has a finite value.
+
+    A tangent of 0 stays 0 there. A cotangent is multiplied as usual: that of √x² is 0·inf at 0.
+    """
+    return mul(b, d, slope) if is_complex(d.type.dtype) else b(p.StrongZeroMul(), d, slope)
+
+
 def nonzero(b: Builder, x: Atom) -> Atom:
     """Return ``x`` with 0 replaced by 1: a divisor that is never 0."""
     return where(b, b(p.Eq(), x, const(0, x)), const(1, x), x)
@@ -93,7 +102,8 @@ def nonzero(b: Builder, x: Atom) -> Atom:
 def inverse_magnitude(b: Builder, y: Atom) -> Atom:
     """Return ``1/y`` for a magnitude ``y``; at 0 it is 0, and its derivative is infinite."""
     is_zero = b(p.Eq(), y, const(0, y))
-    return where(b, is_zero, b(p.Sqrt(), y), div(b, const(1, y), nonzero(b, y)))
+    steep = b(p.StraightThrough(), y, b(p.Log(), y))
+    return where(b, is_zero, steep, div(b, const(1, y), nonzero(b, y)))
 
 
 def in_shape(b: Builder, x: Atom, like: Atom) -> Atom:
