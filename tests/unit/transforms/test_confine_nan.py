@@ -10,6 +10,7 @@ import pytest
 
 import effax as jax
 import effax.numpy as jnp
+from effax import lax
 from effax.ir.analysis.check import check
 from effax.ir.eval.numpy import evaluate
 from effax.ir.text.parser import parse
@@ -35,6 +36,45 @@ def test_a_nan_element_stays_in_its_row_and_column(name: str, jacobian: Callable
         found = np.asarray(run(X))
         np.testing.assert_allclose(found.diagonal(), slopes, rtol=1e-5)
         assert not found[~np.eye(3, dtype=bool)].any()
+
+
+def through_a_reference(x: Any) -> Any:
+    r = jax.new_ref(x)
+
+    def body(i: Any, carry: Any) -> Any:
+        r[...] = r[...] * jnp.sin(r[...])
+        return carry
+
+    lax.fori_loop(0, 2, body, 0)
+    return r[...]
+
+
+NESTED: dict[str, Callable[[Any], Any]] = {
+    "scan": lambda x: lax.scan(lambda c, _: (c * x * jnp.sin(c), None), x, None, 3)[0],
+    "scan of elements": lambda x: lax.scan(lambda c, v: (c + 1, v * v), 0.0, x)[1],
+    "map": lambda x: lax.map(lambda v: v * jnp.exp(v), x),
+    "fori_loop": lambda x: lax.fori_loop(0, 3, lambda i, c: c * jnp.cos(c), x),
+    "checkpoint": jax.checkpoint(lambda x: jnp.sin(x) * x),
+    "jit": jax.jit(lambda x: jnp.sin(x) * x),
+    "cond": lambda x: lax.cond(x[0] > 0, lambda x: x * x, lambda x: x, x),
+    "scan in switch": lambda x: lax.switch(
+        1, [jnp.sin, lambda x: lax.scan(lambda c, _: (c * x, None), x, None, 2)[0]], x
+    ),
+    "vmap of cond": jax.vmap(
+        lambda v: lax.cond(v > 2, lambda v: v * v, lambda v: jnp.sin(v), v)  # noqa: PLW0108
+    ),
+    "reference": through_a_reference,
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_a_nan_element_stays_in_its_row_and_column_through_regions(name: str) -> None:
+    f = NESTED[name]
+    numbers = np.asarray(jax.jacfwd(f)(jnp.array([1.0, 2.0, 3.0])))
+    for run in (jax.jacrev(f), jax.jit(jax.jacrev(f))):
+        found = np.asarray(run(X))
+        np.testing.assert_allclose(found[::2], numbers[::2] * [1, 0, 1], rtol=1e-5)
+        np.testing.assert_array_equal(found[1], [0, NAN, 0])
 
 
 def test_a_hessian_has_nan_where_the_second_derivative_has() -> None:
@@ -98,3 +138,22 @@ def test_products_of_inputs_with_constants_are_confined() -> None:
 def test_a_program_without_such_products_is_unchanged() -> None:
     program = parse("{ lambda ; a:bool[] b:f32[3]. let c:f32[3] = add b b in (c,) }")
     assert confine_nan(program) is program
+
+
+LOOP = """
+{ lambda ; a:bool[] b:f32[3] c:f32[3]. let
+    d:f32[3] e:f32[3] = scan[
+      jaxpr={ lambda ; a:f32[3] b:f32[3]. let c:f32[3] = mul a b in (c, b) }
+      length=2
+      n_carry=2
+      n_consts=0
+      reverse=False
+      unroll=1
+    ] b c
+  in (d, e) }
+"""
+
+
+def test_regions_without_products_are_unchanged() -> None:
+    linear = parse(LOOP)
+    assert confine_nan(linear) is linear, "a product of two linear values is none of slopes"
