@@ -74,7 +74,7 @@ def test_a_function_that_is_constant_near_a_point_has_the_derivative_0(name: str
 @pytest.mark.parametrize("name", OTHERS)
 def test_derivatives_at_infinite_slopes_are_right_or_nan(name: str) -> None:
     f, x, slope, bend = OTHERS[name]
-    first = [pushed(f), effax.grad(f), effax.jit(pushed(f))]
+    first: list[Function] = [pushed(f), effax.grad(f), effax.jit(pushed(f))]
     second = [
         outer(inner) for outer in (pushed, effax.grad) for inner in (pushed(f), effax.grad(f))
     ]

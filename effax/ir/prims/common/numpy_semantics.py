@@ -219,7 +219,7 @@ def integer_power(x: Value, n: int) -> Value:
 
 def strong_zero_mul(x: Value, y: Value) -> Value:
     """Return the product, and 0 for 0 times any number."""
-    product = np.multiply(x, y)
+    product = np.asarray(np.multiply(x, y))
     return np.where(x == 0, np.zeros_like(product), product)
 
 
