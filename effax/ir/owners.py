@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from effax.ir.primitive import ByReference, Owner, Primitive
-from effax.ir.recursion import kinds_of, may_have_subjaxprs, postorder
+from effax.ir.recursion import kind_may_have_subjaxprs, kinds_of, postorder
 from effax.ir.syntax import Jaxpr
 
 
@@ -44,7 +44,7 @@ def _is_unknown(jaxpr: Jaxpr) -> bool:
 
 
 def _may_have_owner(kind: type[Primitive]) -> bool:
-    return bool(kind.by_reference) or may_have_subjaxprs(kind)
+    return bool(kind.by_reference) or kind_may_have_subjaxprs(kind)
 
 
 def _owner_of_prim(prim: Primitive) -> Owner | None:

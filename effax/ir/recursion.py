@@ -126,7 +126,12 @@ def _elsewhere(run: Callable[[], R]) -> R:
     return results[0]
 
 
-def may_have_subjaxprs(kind: type[Primitive]) -> bool:
+def may_have_subjaxprs(prim: Primitive) -> bool:
+    """Return whether primitives of the class of this one may have subjaxprs."""
+    return _kinds[type(prim)]
+
+
+def kind_may_have_subjaxprs(kind: type[Primitive]) -> bool:
     """Return whether primitives of this class may have subjaxprs."""
     return _kinds[kind]
 

@@ -14,7 +14,7 @@ import numpy as np
 from effax.ir.axes import open_program
 from effax.ir.dtypes import FLOAT0
 from effax.ir.primitive import Value
-from effax.ir.recursion import kinds_of, may_have_subjaxprs, with_fresh_stack
+from effax.ir.recursion import kind_may_have_subjaxprs, kinds_of, with_fresh_stack
 from effax.ir.state import cached
 from effax.ir.syntax import Atom, Jaxpr, Lit
 
@@ -104,4 +104,4 @@ def _prepared(jaxpr: Jaxpr) -> Callable[..., list[Value]]:
                 env[k] = value
         return [env[k] for k in returned]
 
-    return with_fresh_stack(run) if any(map(may_have_subjaxprs, kinds_of(jaxpr))) else run
+    return with_fresh_stack(run) if any(map(kind_may_have_subjaxprs, kinds_of(jaxpr))) else run

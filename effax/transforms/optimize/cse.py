@@ -78,7 +78,7 @@ def _cse(jaxpr: Jaxpr, visit: Visit) -> Jaxpr:
     versions: dict[int, int] = {}
     for old in jaxpr.eqns:
         ins = made.operands(old)
-        eqn = _inside(old, ins, visit) if may_have_subjaxprs(type(old.prim)) else old
+        eqn = _inside(old, ins, visit) if may_have_subjaxprs(old.prim) else old
         if eqn is not old:
             made.changed = True
             ins = eqn.ins
