@@ -55,7 +55,9 @@ def typing_of(prim: Primitive, types: tuple[Type, ...]) -> Typing:
         return _cached_typing(prim, types)
     found = prim.typing(*types)
     nested = region_effects(prim)
-    return found._replace(effects=found.effects.join(nested)) if nested.effects else found
+    if not nested.effects or nested == found.effects:
+        return found
+    return found._replace(effects=found.effects.join(nested))
 
 
 class TemplateEqn(NamedTuple):

@@ -16,6 +16,7 @@ import numpy as np
 from effax.effects import NO_EFFECTS, Accum, ArgIndex, Read, Row, Write
 from effax.ir.axes import Axes, joined_axes
 from effax.ir.errors import IllTyped
+from effax.ir.state import cached
 from effax.ir.types import Type
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class Region(NamedTuple):
     @property
     def effects(self) -> Row[ArgIndex]:
         """The effects of the jaxpr, over the arguments of the primitive."""
-        return self.jaxpr.effects.rename(lambda i: ArgIndex(self.args[i]))
+        return _over_arguments(self.jaxpr.effects, self.args)
 
     @property
     def reads(self) -> frozenset[int]:
@@ -90,6 +91,11 @@ class Region(NamedTuple):
     def writes(self) -> frozenset[int]:
         """The arguments that are references whose contents the jaxpr changes."""
         return frozenset([e.ref for e in self.effects if isinstance(e, Write | Accum)])
+
+
+@cached(maxsize=1 << 10)
+def _over_arguments(effects: Row[ArgIndex], args: tuple[int, ...]) -> Row[ArgIndex]:
+    return effects.rename(lambda i: ArgIndex(args[i]))
 
 
 class Owner:

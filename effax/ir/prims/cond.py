@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from effax.effects import ArgIndex, Row
 from effax.ir.errors import IllTyped
 from effax.ir.eval.spmd import Devices, Each, evaluate_spmd
 from effax.ir.primitive import Primitive, Region, Typing, Value
 from effax.ir.prims.common.operands import check_least
 from effax.ir.prims.common.subjaxpr_checks import check_call, check_no_ref_results, check_results
 from effax.ir.recursion import with_fresh_stack
-from effax.ir.regions.forms import branch_regions
+from effax.ir.regions.forms import branch_regions, region_effects
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, Type
 
@@ -48,13 +47,12 @@ class Cond(Primitive):
             )
         if not self.branches or (index.dtype.name == "bool" and len(self.branches) != 2):
             raise IllTyped("cond has the wrong number of branches", found=str(len(self.branches)))
-        effects: Row[ArgIndex] = Row()
         for i, branch in enumerate(self.branches):
             check_call(self, f"branch {i}", branch, operands)
             check_no_ref_results(self, f"branch {i}", branch)
             check_results(self, f"branch {i}", branch, self.branches[0].out_types)
-            effects = effects.join(branch.effects.rename(lambda n: ArgIndex(n + 1)))
-        return Typing(joined_types([branch.out_types for branch in self.branches]), effects)
+        types = joined_types([branch.out_types for branch in self.branches])
+        return Typing(types, region_effects(self))
 
     @with_fresh_stack
     def evaluate(self, *ins: Value) -> Sequence[Value]:

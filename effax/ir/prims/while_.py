@@ -18,7 +18,7 @@ from effax.ir.prims.common.subjaxpr_checks import (
     check_results,
 )
 from effax.ir.recursion import with_fresh_stack
-from effax.ir.regions.forms import while_regions
+from effax.ir.regions.forms import region_effects, while_regions
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import RefType, Type, array_type
 
@@ -55,8 +55,7 @@ class While(Primitive):
         check_no_ref_results(self, "the body", self.body)
         check_results(self, "the condition", self.cond, [array_type((), np.bool_)])
         check_results(self, "the body", self.body, self.body.in_types[self.n_consts :])
-        effects = self.cond.effects.join(self.body.effects)
-        return Typing(self.body.in_types[self.n_consts :], effects)
+        return Typing(self.body.in_types[self.n_consts :], region_effects(self))
 
     @with_fresh_stack
     def evaluate(self, *ins: Value) -> Sequence[Value]:

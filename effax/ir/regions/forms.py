@@ -49,11 +49,9 @@ def loop_region(
     args, outs = range(len(body.binders)), range(len(body.outs))
     carried = len(outs) if n_carry is None else n_carry
     first = len(args) - carried if n_consts is None else n_consts
-    carry_to = tuple(first + j if j < carried else None for j in outs)
+    carry_to = (*range(first, first + carried), *[None] * (len(outs) - carried))
     parts = frozenset(args[max(0, first + carried) :])
-    return Region(
-        body, tuple(args), tuple(outs), carry_to, parts=parts, trip_count=trip_count, name="body"
-    )
+    return Region(body, tuple(args), tuple(outs), carry_to, False, True, parts, trip_count, "body")
 
 
 def while_regions(cond: Jaxpr, body: Jaxpr) -> tuple[Region, Region]:
@@ -127,7 +125,8 @@ def region_effects(prim: Primitive) -> Row[ArgIndex]:
     found: Row[ArgIndex] = NO_EFFECTS
     regions = prim.regions()
     for region in regions:
-        found = found.join(region.effects)
+        own = region.effects
+        found = found if own == found else found.join(own) if found.effects else own
     for jaxpr in nested if not prim.defers_effects else ():
         if jaxpr.effects.effects and not any(region.jaxpr is jaxpr for region in regions):
             raise BadRule(

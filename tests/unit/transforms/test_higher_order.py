@@ -27,23 +27,15 @@ from effax.ir.prims import (
     Scan,
     Sin,
 )
-from effax.ir.syntax import Atom
 from effax.ir.types import RefType, Type, array_type, ref_type
 from effax.lowering import xla
 from effax.lowering.program import compile_program
 from effax.lowering.writer import HasLowering, Val, Writer
 from effax.transforms import (
-    BatchBuilder,
-    BatchOut,
-    DischargeOut,
     GradRef,
     GradValue,
     HasRules,
-    Indivisible,
-    JvpOut,
-    Linear,
     NonLinear,
-    RuleBuilder,
     Rules,
     dce,
     discharge,
@@ -54,10 +46,7 @@ from effax.transforms import (
     transpose,
     vmap,
 )
-from effax.transforms.rules.jit.discharge import call_discharge
-from effax.transforms.rules.jit.jvp import call_jvp
-from effax.transforms.rules.jit.transpose import call_transpose
-from effax.transforms.rules.jit.vmap import call_batch
+from effax.transforms.rules.common.by_definition import BY_DEFINITION
 
 F = array_type((), "float32")
 R = ref_type(F)
@@ -75,7 +64,7 @@ class Twice(HasRules, HasLowering):
         return Typing(self.body.out_types, self.body.effects)
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
-        return evaluate(self.unrolled(), ins)
+        return evaluate(self.definition(), ins)
 
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
         return (self.body,)
@@ -94,7 +83,7 @@ class Twice(HasRules, HasLowering):
     def with_constants(self, jaxprs: Sequence[Jaxpr], n: int) -> Twice:
         return Twice(jaxprs[0], self.n_consts + n)
 
-    def unrolled(self) -> Jaxpr:
+    def definition(self, *ins: Type) -> Jaxpr:
         """Return two calls of the body."""
         b = Builder(self.body.in_types)
         consts, carry = b.binders[: self.n_consts], b.binders[self.n_consts :]
@@ -103,37 +92,11 @@ class Twice(HasRules, HasLowering):
         return b.finish(carry)
 
     def lower(self, w: Writer, ins: Sequence[Val], /) -> Sequence[Val]:
-        return w.call(self.unrolled(), ins, "twice")
+        return w.call(self.definition(), ins, "twice")
 
     def rules(self) -> Rules[NoReturn]:
-        return RULES
+        return BY_DEFINITION
 
-
-def _jvp(
-    b: RuleBuilder, prim: Twice, primals: Sequence[Atom], tangents: Sequence[Atom | None]
-) -> JvpOut:
-    return call_jvp(b, Jit(prim.unrolled()), primals, tangents)
-
-
-def _transpose(
-    b: RuleBuilder, prim: Twice, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
-) -> Sequence[Atom | None]:
-    return call_transpose(b, Jit(prim.unrolled()), ins, cts)
-
-
-def _batch(
-    b: BatchBuilder, prim: Twice, ins: Sequence[Atom], batched: Sequence[bool], size: int
-) -> BatchOut:
-    return call_batch(b, Jit(prim.unrolled()), ins, batched, size)
-
-
-def _discharge(
-    b: RuleBuilder, prim: Twice, ins: Sequence[Atom], is_ref: Sequence[bool]
-) -> DischargeOut:
-    return call_discharge(b, Jit(prim.unrolled()), ins, is_ref)
-
-
-RULES: Rules[NoReturn] = Rules(_jvp, _transpose, _batch, Indivisible(), _discharge)
 
 Form = Callable[[Jaxpr, int], Primitive]
 
