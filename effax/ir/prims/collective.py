@@ -27,9 +27,11 @@ from effax.ir.types import ArrayType, Shape, Type, array_type
 __all__ = [
     "AllGather",
     "AllGatherInvariant",
+    "AllReduce",
     "AllToAll",
     "AxisIndex",
     "Collective",
+    "Gathering",
     "PPermute",
     "Pmax",
     "Pmin",

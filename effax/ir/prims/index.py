@@ -17,6 +17,7 @@ from effax.ir.prims.common.operands import NUMBERS, ORDERED, arrays, check_dtype
 from effax.ir.types import ArrayType, Shape, Type
 
 __all__ = [
+    "Combining",
     "DynamicSlice",
     "DynamicUpdateSlice",
     "Gather",

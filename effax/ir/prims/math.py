@@ -53,6 +53,7 @@ __all__ = [
     "Sqrt",
     "Tan",
     "Tanh",
+    "Transcendental",
 ]
 
 

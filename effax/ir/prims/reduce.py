@@ -29,12 +29,14 @@ __all__ = [
     "CumMin",
     "CumProd",
     "CumSum",
+    "Cumulative",
     "ReduceAnd",
     "ReduceMax",
     "ReduceMin",
     "ReduceOr",
     "ReduceProd",
     "ReduceSum",
+    "Reduction",
 ]
 
 

@@ -22,6 +22,7 @@ from effax.ir.prims.shape import check_axes
 from effax.ir.types import Type
 
 __all__ = [
+    "ArgReduction",
     "Argmax",
     "Argmin",
     "Sort",
