@@ -137,3 +137,44 @@ def test_a_global_of_a_function_inside_has_its_name() -> None:
 
     found = jax.signature_of(outer)(jnp.ones(3))
     assert [slot.name for slot in found.captures] == ["OFFSETS"]
+
+
+def training_state() -> dict[str, dict[str, jax.Ref]]:
+    names = [f"w{i}" for i in range(24)]
+    return {kind: {name: jax.new_ref(jnp.zeros(2)) for name in names} for kind in "mpv"}
+
+
+def update(state, x):  # type: ignore[no-untyped-def]
+    for name in state["m"]:
+        state["m"][name][...] += state["v"][name][...] * x
+        if name != "w0":
+            jax.ref.addupdate(state["p"][name], ..., state["m"][name][...])
+    return {"old": {name: r[...] for name, r in state["p"].items()}, "x": x}
+
+
+def test_the_references_of_a_tree_are_listed_as_one() -> None:
+    effects = jax.effects_of(jax.jit(update))(training_state(), 1.0)
+    shown = (
+        "{read,write state['m'].* (24 refs), read state['p']['w0'], "
+        "read state['v'].* (24 refs), read,accum state['p'].* (23 of 24 refs)}"
+    )
+    assert str(effects) == repr(effects) == shown
+    assert NamedEffect("write", "state['m']['w17']") in effects and len(effects) == 119
+
+
+def test_a_long_signature_is_grouped_and_wrapped_and_prints_in_full_on_demand() -> None:
+    found = jax.signature_of(update)(training_state(), 1.0)
+    assert str(found) == (
+        "update(state['m'].*: 24 refs, state['p'].*: 24 refs, state['v'].*: 24 refs, x: ~f32[])"
+        " -> (result['old'].*: 24 arrays, result['x']: ~f32[])\n"
+        "!{\n"
+        "    read,write state['m'].* (24 refs),\n"
+        "    read state['p']['w0'],\n"
+        "    read state['v'].* (24 refs),\n"
+        "    read,accum state['p'].* (23 of 24 refs),\n"
+        "}"
+    )
+    full = found.full()
+    assert full.count("Ref{f32[2]}") == 72 and "result['old']['w7']: f32[2]" in full
+    assert "\n    write state['m']['w7'],\n" in full
+    assert found.result_names[-1] == "result['x']"
