@@ -16,6 +16,7 @@ from effax.api.custom.decorators import custom_vjp
 from effax.arrays.array import Array
 from effax.arrays.binding import Operand, bind, run
 from effax.ir.dtypes import as_dtype
+from effax.ir.edit.answered import answered
 from effax.ir.edit.refine import Values, refine
 from effax.ir.edit.without_rules import without_rules
 from effax.ir.errors import BadArgument, EffaxError
@@ -51,11 +52,15 @@ class ExportedProgram(NamedTuple):
 
     def portable(self) -> ExportedProgram | None:
         """Return the program without Python functions; None where its derivative needs them."""
-        plain = without_rules(self.jaxpr)
+        try:
+            jaxpr = answered(self.jaxpr)
+        except Exception:  # noqa: BLE001  # of a rule of the user that was not needed so far
+            return None
+        plain = without_rules(jaxpr)
         if not all(isinstance(x, ConstantArray) for x in references(plain).values()):
             return None
-        if plain is self.jaxpr:
-            return self
+        if plain is jaxpr:
+            return self._replace(jaxpr=jaxpr)
         if self.jaxpr.effects:
             return None
         mask = tuple([is_inexact(t) for t in self.jaxpr.in_types])

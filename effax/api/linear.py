@@ -18,8 +18,8 @@ from effax.arrays.collector import paused_collector
 from effax.arrays.conversion import as_value
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.ref import Ref
-from effax.arrays.rules.call_rules import CallRules, call_rules
-from effax.arrays.rules.call_site import CallSite, RuledFunction
+from effax.arrays.rules.call_rules import CallRule, CallRules, call_rules, rule_of
+from effax.arrays.rules.call_site import CallSite, RuledFunction, with_rules
 from effax.arrays.tangents import checked_cotangents, tangent_for
 from effax.arrays.tracing import (
     FlatFunction,
@@ -180,10 +180,12 @@ def linear_call(
         _check_reads(flat.jaxpr, f"linear_call({label})")
         return [flat]
 
-    linear = _Linear(fun, fun_transpose)
+    linear = with_rules(_Linear, fun, fun_transpose)
     call = call_rules(linear, site, [*res.leaves, *lin.leaves], trace, traced)
     fixed = [x[...] if isinstance(x, Ref) else x for x in (*call.consts, *res.leaves)]
-    transpose_rule = _Transpose(call, linear, len(res.types), res.treedef, lin.treedef, label)
+    transpose_rule = rule_of(
+        _Transpose, call, linear, len(res.types), res.treedef, lin.treedef, label
+    )
     run = on_contents(call.jaxpr)
     prim = CustomLinear(transpose_rule, len(fixed), call.out_types, label, run, True)
     made: Out = tree.unflatten(call.out_tree, bind(prim, *fixed, *lin.leaves))
@@ -212,12 +214,15 @@ class _Linear(RuledFunction):
     serial: int = field(default_factory=lambda: Owner().serial)
     kept: list[CallRules] = field(default_factory=list)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return (with_rules, (_Linear, self.fun, self.fun_transpose))
+
     def rule_functions(self) -> tuple[object, ...]:
         return (self.fun_transpose,)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Transpose(BackwardRule):
+class _Transpose(CallRule, BackwardRule):
     """The transpose of a call of a linear function, for cotangents of all results."""
 
     call: CallRules
@@ -226,9 +231,6 @@ class _Transpose(BackwardRule):
     residual_tree: PyTreeDef
     linear_tree: PyTreeDef
     label: str
-
-    def owner(self) -> Owner:
-        return self.call
 
     def __call__(self, given: tuple[bool, ...], /) -> SparseBackward:
         jaxpr = self.call.once("transpose", self._traced)

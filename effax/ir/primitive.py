@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -121,8 +121,9 @@ class Owner:
 class ByReference:
     """A Python object that is a parameter of a primitive and has no text form.
 
-    It is compared by Python's ``==`` and prints as a name (``@label``). ``references(jaxpr)`` maps
-    the distinct names in a program's text to the objects; ``parse`` takes this map.
+    It is immutable, is compared by Python's ``==``, and prints as a name (``@label``).
+    ``references(jaxpr)`` maps the distinct names in a program's text to the objects; ``parse``
+    takes this map.
 
     Attributes:
         label: the name of the object.
@@ -136,6 +137,12 @@ class ByReference:
         """Return the owner of the object, or of the ``rule`` that it wraps; None without one."""
         inner: object = getattr(self, "rule", None)
         return inner.owner() if isinstance(inner, ByReference) else None
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        return self
 
 
 class Primitive(ABC):
@@ -285,3 +292,7 @@ class Primitive(ABC):
         None if the primitive is not a call.
         """
         return self if self.is_call else None
+
+    def answered(self) -> Primitive:
+        """Return the primitive with programs in place of rules that have one program each."""
+        return self

@@ -9,8 +9,8 @@ from typing import NamedTuple, TypeVar
 from effax import tree
 from effax.arrays.argument_checks import check_callable
 from effax.arrays.binding import Operand, annotate_errors, bind, handle, run
-from effax.arrays.rules.call_rules import CallRules, call_rules
-from effax.arrays.rules.call_site import CallSite, RuledFunction
+from effax.arrays.rules.call_rules import CallRule, CallRules, call_rules, rule_of
+from effax.arrays.rules.call_site import CallSite, RuledFunction, with_rules
 from effax.arrays.tangents import checked_cotangents, tangent_for
 from effax.arrays.tracing import (
     FlatFunction,
@@ -80,7 +80,7 @@ def custom_linear_solve(
     if transpose_solve is not None:
         check_callable(transpose_solve, "custom_linear_solve: transpose_solve")
     given = _Unknown.of(b, "b", "custom_linear_solve")
-    solver = _Solver(matvec, transpose_solve)
+    solver = with_rules(_Solver, matvec, transpose_solve, solve, has_aux)
 
     def traced() -> list[FlatFunction]:
         flat_matvec = given.traced(matvec, "matvec")
@@ -94,7 +94,7 @@ def custom_linear_solve(
     elif transpose_solve is None:
         prim = LinearSolve(made, solved, None, None, n)
     else:
-        rule = _TransposedSolve(call, given, transpose_solve, has_aux)
+        rule = rule_of(_TransposedSolve, call, given.types_only(), transpose_solve, has_aux)
         rule.vecmat()  # an iterative solver may not end where ``matvec`` is not linear
         prim = LinearSolve(made, solved, None, None, n, rule)
     outs = bind(prim, *call.consts, *given.leaves)
@@ -108,15 +108,20 @@ class _Solver(RuledFunction):
 
     fun: Callable[..., object]
     rule: Callable[..., object] | None
+    solve: Callable[..., object]
+    has_aux: bool
     serial: int = field(default_factory=lambda: Owner().serial)
     kept: list[CallRules] = field(default_factory=list)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (with_rules, (_Solver, self.fun, self.rule, self.solve, self.has_aux))
 
     def rule_functions(self) -> tuple[object, ...]:
         return (self.rule,)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _TransposedSolve(SolveRule):
+class _TransposedSolve(CallRule, SolveRule):
     """The transpose of the linear function of a call, and the program that solves for it."""
 
     call: CallRules
@@ -124,9 +129,6 @@ class _TransposedSolve(SolveRule):
     solve: Callable[..., object]
     has_aux: bool
     label: str = "transpose_solve"
-
-    def owner(self) -> Owner:
-        return self.call
 
     def __call__(self) -> tuple[Jaxpr, ...]:
         return self.call.once("transpose_solve", self._programs)
@@ -200,25 +202,22 @@ def custom_root(
         flat_f = guess.traced(f, "f")
         return [guess.traced(lambda x: solve(f, x), "solve", has_aux), flat_f]
 
-    call = guess.call(_Solver(f, tangent_solve), traced)
+    call = guess.call(with_rules(_Solver, f, tangent_solve, solve, has_aux), traced)
     solved, made = call.programs
-    rule = _TangentSolve(call, guess, tangent_solve)
+    rule = rule_of(_TangentSolve, call, guess.types_only(), tangent_solve)
     outs = bind(Root(made, solved, rule, len(call.consts)), *call.consts, *guess.leaves)
     root: R = tree.unflatten(call.out_tree, outs)
     return root
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _TangentSolve(SolveRule):
+class _TangentSolve(CallRule, SolveRule):
     """The program that solves for the derivative of the function of a call."""
 
     call: CallRules
     guess: _Unknown
     solve: Callable[..., object]
     label: str = "tangent_solve"
-
-    def owner(self) -> Owner:
-        return self.call
 
     def __call__(self) -> tuple[Jaxpr, ...]:
         return self.call.once("tangent_solve", self._program)
@@ -256,6 +255,10 @@ class _Unknown(NamedTuple):
                     remedy="convert it: `.astype('float32')`",
                 )
         return _Unknown(found.leaves, found.types, found.treedef, found.names, what)
+
+    def types_only(self) -> _Unknown:
+        """Return the unknown without its leaves, which belong to a trace."""
+        return self._replace(leaves=())
 
     def traced(
         self, function: Callable[..., object], name: str, has_aux: bool = False

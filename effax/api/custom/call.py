@@ -22,7 +22,7 @@ from effax.api.methods import BindsAsMethod
 from effax.arrays.argument_checks import check_callable, integers, strings
 from effax.arrays.array import Array
 from effax.arrays.binding import Operand, bind
-from effax.arrays.rules.call_rules import CallRules, call_rules, is_fixed
+from effax.arrays.rules.call_rules import CallRules, call_rules, is_fixed, rule_of
 from effax.arrays.rules.call_site import CallSite, RuledFunction
 from effax.arrays.traced_array import TracedArray
 from effax.arrays.tracing import FlatFunction, TraceOptions, flat_args, trace_flat
@@ -115,16 +115,20 @@ class Custom(RuledFunction, BindsAsMethod[R], Generic[P, R]):
         outs = bind(call.once("primitive", lambda: self._primitive(call)), *call.consts, *leaves)
         return cast(R, tree.unflatten(call.out_tree, outs))
 
+    def __reduce__(self) -> str:
+        # Pickled as a function is, by its name.
+        return str(getattr(self, "__qualname__", self.label))
+
     def rule_functions(self) -> tuple[object, ...]:
         """Return the rules that are set."""
         return (self._jvp, self._vjp, self._vmap)
 
     def _primitive(self, call: CallRules) -> Primitive:
         n, label = call.n_consts, self.label
-        vmap_rule = None if self._vmap is None else CallVmap(self._vmap, call, label)
-        forward = None if self._jvp is None else CallForward(self._jvp, call, label)
+        vmap_rule = None if self._vmap is None else rule_of(CallVmap, call, self._vmap, label)
+        forward = None if self._jvp is None else rule_of(CallForward, call, self._jvp, label)
         if self._vjp is not None:
-            rule = CallReverse(self._vjp, call, label)
+            rule = rule_of(CallReverse, call, self._vjp, label)
             return CustomVjp(call.jaxpr, rule, n, label, forward, vmap_rule)
         if forward is not None:
             return CustomJvp(call.jaxpr, forward, n, label, vmap_rule)

@@ -11,11 +11,10 @@ from effax.api.custom.results import cast_result, check_pair
 from effax.api.custom.zeros import SymbolicZero, symbolic_zero
 from effax.arrays.array import Array
 from effax.arrays.ref_functions import new_ref
-from effax.arrays.rules.call_rules import CallRules
+from effax.arrays.rules.call_rules import CallRule, CallRules
 from effax.arrays.tangents import checked_cotangents, tangent_for, zero_of
 from effax.arrays.tracing import check_same_tree, result_names
 from effax.ir.errors import IllTyped
-from effax.ir.primitive import Owner
 from effax.ir.prims import ForwardRule, SparseJvp
 from effax.ir.types import RefType, Type, is_inexact, tangent_type
 from effax.transforms.rules.custom.dense import on_given_tangents
@@ -29,15 +28,12 @@ class UserJvpRule(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CallForward(ForwardRule):
+class CallForward(CallRule, ForwardRule):
     """The forward rule of a call."""
 
-    user: UserJvpRule
     call: CallRules
+    user: UserJvpRule
     label: str
-
-    def owner(self) -> Owner:
-        return self.call
 
     def __call__(self, given: tuple[bool, ...], /) -> SparseJvp:
         return self.call.once((self, given), lambda: self._answer(given))

@@ -18,7 +18,7 @@ from effax.arrays.conversion import as_value
 from effax.arrays.promotion import yields
 from effax.arrays.ref import Ref, TracedRef
 from effax.arrays.ref_functions import is_local, new_ref
-from effax.arrays.rules.call_rules import CallRules
+from effax.arrays.rules.call_rules import CallRule, CallRules
 from effax.arrays.rules.call_site import CallSite
 from effax.arrays.tangents import tangent_for
 from effax.arrays.tracing import (
@@ -46,15 +46,12 @@ class UserVjpRule(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CallReverse(ReverseRule):
+class CallReverse(CallRule, ReverseRule):
     """The reverse rules of a call."""
 
-    user: UserVjpRule
     call: CallRules
+    user: UserVjpRule
     label: str
-
-    def owner(self) -> Owner:
-        return self.call
 
     def __call__(self, given: tuple[bool, ...], /) -> SparseVjp:
         return self.call.once((self, given), lambda: self._answer(given))
@@ -65,14 +62,14 @@ class CallReverse(ReverseRule):
             bwd = of_given_arguments(dense, given)
             return SparseVjp(forward.jaxpr, forward.ref_operands, bwd)
         forward = _Forward(self.user.fwd, self.call, given)
-        rule = CallBackward(self.user, forward, given, self.label)
+        rule = CallBackward(self, forward, given)
         return SparseVjp(forward.jaxpr, forward.ref_operands, rule)
 
     def _dense(self) -> tuple[_Forward, SparseBackward]:
         """Trace both rules for arrays of cotangents, and cotangents of all arguments."""
         forward = _Forward(self.user.fwd, self.call, None)
         every = (True,) * len(self.call.site.types)
-        backward = CallBackward(self.user, forward, every, self.label)
+        backward = CallBackward(self, forward, every)
         return forward, backward((True,) * sum(map(is_inexact, self.call.out_types)))
 
 
@@ -201,13 +198,24 @@ def _is_same(a: Ref, b: Ref) -> bool:
 class CallBackward(BackwardRule):
     """The backward rule of a traced forward rule, for the arguments that are differentiated."""
 
-    user: UserVjpRule
+    reverse: CallReverse
     forward: _Forward
     given: tuple[bool, ...]
-    label: str
+
+    @property
+    def label(self) -> str:  # type: ignore[override]  # that of the rules that it is one of
+        return self.reverse.label
+
+    @property
+    def user(self) -> UserVjpRule:
+        """The user's rules."""
+        return self.reverse.user
 
     def owner(self) -> Owner:
         return self.forward.call
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_backward_of, (self.reverse, self.given))
 
     def __call__(self, given: tuple[bool, ...], /) -> SparseBackward:
         return self.forward.call.once((self, given), lambda: self._traced(given))
@@ -259,6 +267,11 @@ class CallBackward(BackwardRule):
                 cts.append(zero)
         result = self.user.bwd(*call.site.fixed, residuals, tree.unflatten(call.out_tree, cts))
         return _argument_cotangents(call.site, result)
+
+
+def _backward_of(reverse: CallReverse, given: tuple[bool, ...]) -> BackwardRule | SparseBackward:
+    """Return a backward rule that was pickled."""
+    return reverse(given).bwd
 
 
 def _argument_cotangents(site: CallSite, result: object) -> list[Array | None]:

@@ -10,10 +10,9 @@ from effax.api.custom.results import check_pair
 from effax.arrays.array import Array
 from effax.arrays.conversion import as_value
 from effax.arrays.promotion import converted
-from effax.arrays.rules.call_rules import CallRules
+from effax.arrays.rules.call_rules import CallRule, CallRules
 from effax.arrays.tracing import check_same_tree, result_names, shown_tree
 from effax.ir.errors import IllTyped
-from effax.ir.primitive import Owner
 from effax.ir.prims import BatchedProgram, VmapRule
 from effax.ir.types import Type
 from effax.transforms.vmap.common import batched_type
@@ -21,15 +20,12 @@ from effax.tree import PyTreeDef
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CallVmap(VmapRule):
+class CallVmap(CallRule, VmapRule):
     """The user's batching rule: ``(axis_size, in_batched, *args) -> (out, out_batched)``."""
 
-    fun: Callable[..., object]
     call: CallRules
+    fun: Callable[..., object]
     label: str
-
-    def owner(self) -> Owner:
-        return self.call
 
     def __call__(self, size: int, batched: tuple[bool, ...], /) -> BatchedProgram:
         return self.call.once((self, size, batched), lambda: self._traced(size, batched))

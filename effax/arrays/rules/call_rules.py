@@ -8,9 +8,11 @@ its function records a call of the same rules, so that programs of recursive rul
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final, TypeVar
+from dataclasses import fields
+from pickle import PicklingError
+from typing import Any, Final, TypeVar
 from weakref import ref
 
 import numpy as np
@@ -36,7 +38,7 @@ from effax.ir.errors import (
     RefError,
     TransformError,
 )
-from effax.ir.primitive import Owner
+from effax.ir.primitive import ByReference, Owner
 from effax.ir.recursion import carried
 from effax.ir.source import raised_at
 from effax.ir.syntax import Atom, Jaxpr
@@ -45,6 +47,7 @@ from effax.ir.types import RefType, Type
 from effax.tree import PyTreeDef
 
 T = TypeVar("T")
+C = TypeVar("C", bound="CallRule")
 
 
 MOST_KEPT: Final = 16
@@ -144,7 +147,7 @@ class CallRules(Owner):
     @property
     def has_refs(self) -> bool:
         """Return whether an argument is a reference."""
-        return any(x is not None for x in self.outers)
+        return any(isinstance(t, RefType) for t in self.site.types)
 
     @property
     def n_consts(self) -> int:
@@ -155,6 +158,18 @@ class CallRules(Owner):
         """Return the references and the kept values among the arguments; None for all others."""
         values = self.values or [None] * len(self.outers)
         return [v if r is None else r for r, v in zip(self.outers, values, strict=True)]
+
+    def __deepcopy__(self, memo: dict[int, object]) -> CallRules:
+        return self
+
+    def __reduce__(self) -> tuple[object, ...]:
+        for x in self.consts:
+            if not isinstance(x, DeviceArray):
+                raise PicklingError(
+                    f"the rules of {self.site.label} close over a value that is not known, so the "
+                    f"call cannot be pickled: {x.type}"
+                )
+        return (_restored, ({name: getattr(self, name) for name in _PICKLED},))
 
     def is_for(self, custom: object, site: CallSite, trace: Trace) -> bool:
         """Return whether a call in ``trace`` applies the same rules to the same types."""
@@ -265,6 +280,59 @@ class CallRules(Owner):
             further.append(constant(b, x.numpy(), x.type))
         outs = b.inline_jaxpr(jaxpr, [*b.binders[:n], *further, *b.binders[n:]])
         return b.finish(outs, n, [*jaxpr.names[:n], *jaxpr.names[m:]])
+
+
+_PICKLED: Final = (
+    "axes",
+    "checked",
+    "consts",
+    "custom",
+    "is_reusable",
+    "on_values",
+    "out_tree",
+    "programs",
+    "site",
+    "values",
+    "wide",
+)
+
+
+def _restored(state: Mapping[str, object]) -> CallRules:
+    """Return a call that was pickled, whose rules are those that its function has now."""
+    call = object.__new__(CallRules)
+    Owner.__init__(call)
+    for name, value in state.items():
+        setattr(call, name, value)
+    call.serial = call.custom.serial
+    call.functions = call.custom.rule_functions()
+    call.outers = [None] * len(call.site.types)
+    call.memory, call._asked, call._tracing = {}, {}, set()
+    _, reached = closed_over(*call.functions, *call.site.fixed)
+    call._reached = tuple(map(_marked, reached))
+    return _of_earlier_trace(call) if call.is_reusable else call
+
+
+class CallRule(ByReference):
+    """A rule of a call: a frozen dataclass with the call among its fields.
+
+    It is pickled by the parts of the call, so that it is restored once for a call.
+    """
+
+    __slots__ = ()
+
+    call: CallRules
+
+    def owner(self) -> Owner:
+        return self.call
+
+    def __reduce__(self) -> tuple[object, ...]:
+        own: Any = self
+        return (rule_of, (type(self), *[getattr(self, f.name) for f in fields(own)]))
+
+
+def rule_of(kind: Callable[..., C], call: CallRules, *parts: object) -> C:
+    """Return the rule of this kind of a call, made of ``parts`` when it is first asked for."""
+    return call.once(kind, lambda: kind(call, *parts))
 
 
 class _State(threading.local):

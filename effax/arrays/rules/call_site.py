@@ -5,13 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from types import FunctionType
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
+from effax.ir.state import cached
 from effax.ir.types import Type
 from effax.tree import PyTreeDef
 
 if TYPE_CHECKING:
     from effax.arrays.rules.call_rules import CallRules
+
+
+K = TypeVar("K")
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +76,30 @@ class RuledFunction(ABC):
     @abstractmethod
     def rule_functions(self) -> tuple[object, ...]:
         """Return the rules that are set."""
+
+
+MOST_KEPT: Final = 64
+"""The most functions with rules that are kept, where none closes over anything."""
+
+
+def with_rules(kind: Callable[..., K], *parts: object) -> K:
+    """Return a function with rules made of ``parts``; one object if they close over nothing.
+
+    So two traces of a function that calls it return equal programs.
+    """
+    return cast(K, _kept(kind, *parts)) if all(map(_closes_over_nothing, parts)) else kind(*parts)
+
+
+def _closes_over_nothing(part: object) -> bool:
+    return isinstance(part, SCALARS) or (
+        isinstance(part, FunctionType)
+        and not (part.__closure__ or part.__defaults__ or part.__kwdefaults__ or part.__dict__)
+    )
+
+
+@cached(MOST_KEPT)
+def _kept(kind: Callable[..., object], *parts: object) -> object:
+    return kind(*parts)
 
 
 SCALARS = (bool, int, float, complex, str, bytes, type(None))

@@ -98,6 +98,12 @@ class LinearSolve(Primitive):
         vecmat, transpose_solve = transposed or (None, None)
         return LinearSolve(matvec, solve, vecmat, transpose_solve, self.n_consts, self.rule)
 
+    def answered(self) -> LinearSolve:
+        if self.rule is None:
+            return self
+        vecmat, transpose_solve = self.rule()
+        return LinearSolve(self.matvec, self.solve, vecmat, transpose_solve, self.n_consts)
+
     @property
     def transposed(self) -> LinearSolve | None:
         """The solve for the transpose of A, or None."""
@@ -149,6 +155,12 @@ class Root(Primitive):
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
         both = (self.f, self.solve)
         return (*both, self.tangent_solve) if isinstance(self.tangent_solve, Jaxpr) else both
+
+    def answered(self) -> Root:
+        if isinstance(self.tangent_solve, Jaxpr):
+            return self
+        (tangent_solve,) = self.tangent_solve()
+        return replace(self, tangent_solve=tangent_solve)
 
     def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> Root:
         f, solve, *rest = jaxprs

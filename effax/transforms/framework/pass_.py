@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Callable
 from typing import Final, ParamSpec, Protocol, TypeVar, cast
 
@@ -73,3 +74,13 @@ def register_default_rules(rules: RuleSet) -> None:
 def rules_or_default(rules: RuleSet | None) -> RuleSet:
     """Return the given rules, or the registered ones where it is None."""
     return _default.rules if rules is None else rules
+
+
+def _reduced(rules: RuleSet) -> tuple[Callable[..., RuleSet], tuple[object, ...]]:
+    if rules is _default.rules:
+        return (rules_or_default, (None,))
+    return (RuleSet, (rules.rules,))
+
+
+# The registered rules are pickled by reference: some are local functions.
+copyreg.pickle(RuleSet, _reduced)
