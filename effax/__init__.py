@@ -34,6 +34,7 @@ from effax import (
 from effax.api.apply_passes import apply_passes
 from effax.api.autodiff import grad, jvp, linearize, value_and_grad
 from effax.api.callbacks import pure_callback
+from effax.api.cost import cost
 from effax.api.custom.closures import closure_convert, custom_gradient
 from effax.api.custom.decorators import custom_jvp, custom_rules, custom_vjp
 from effax.api.devices import block_until_ready, devices, effects_barrier
@@ -82,6 +83,7 @@ __all__ = [
     "clear_caches",
     "closure_convert",
     "config",
+    "cost",
     "custom_batching",
     "custom_derivatives",
     "custom_gradient",

@@ -16,10 +16,11 @@ from effax.arrays.config import config
 from effax.arrays.ref import TracedRef
 from effax.arrays.traced_array import TracedArray
 from effax.arrays.tracing import FlatFunction, check_same_tree, input_type
+from effax.ir.analysis.cost.count import count_cost
 from effax.ir.errors import IllTyped
 from effax.ir.syntax import Jaxpr
+from effax.lowering import xla
 from effax.lowering.program import CompiledProgram, compile_program, stablehlo_of
-from effax.lowering.xla import MemoryStats
 from effax.tree import PyTreeDef
 
 R = TypeVar("R")
@@ -32,6 +33,21 @@ def compiled(jaxpr: Jaxpr) -> CompiledProgram:
     if isinstance(result, IOFailure):
         raise unsafe_perform_io(result.failure())
     return unsafe_perform_io(result.unwrap())
+
+
+def estimates(jaxpr: Jaxpr) -> dict[str, float]:
+    """Return the cost of a program, by names that differ from XLA's."""
+    cost = count_cost(jaxpr)
+    counts = {
+        "flops": cost.flops,
+        "transcendentals": cost.transcendentals,
+        "bytes read": cost.bytes_read,
+        "bytes written": cost.bytes_written,
+        "bytes accessed": cost.bytes_accessed,
+        "collectives": cost.collectives,
+        "peak bytes": cost.peak_bytes,
+    }
+    return {f"effax {name}": float(count) for name, count in counts.items()}
 
 
 class Lowered(Generic[R]):
@@ -60,6 +76,20 @@ class Lowered(Generic[R]):
         """Return the portable StableHLO module, without calls of a platform's libraries."""
         return stablehlo_of(self._flat.jaxpr)[1].text
 
+    def cost_analysis(self) -> dict[str, float]:
+        """Return XLA's estimates for the module before it is optimised, and those of effax.
+
+        XLA's are under its names: ``flops``, ``transcendentals``, ``bytes accessed``, ...; it
+        counts the body of a loop once. Those of :func:`effax.cost` are under ``effax flops``,
+        ``effax transcendentals``, ``effax bytes read``, ``effax bytes written``, ``effax bytes
+        accessed``, ``effax collectives`` and ``effax peak bytes``.
+
+        >>> lowered = effax.jit(lambda x: x @ x).lower(jnp.ones((4, 4)))
+        >>> lowered.cost_analysis()["flops"], lowered.cost_analysis()["effax flops"]
+        (128.0, 128.0)
+        """
+        return xla.module_cost(self.as_text()) | estimates(self._flat.jaxpr)
+
     def compile(self) -> Compiled[R]:
         """Compile the call, or return it from the cache."""
         return Compiled(compiled(self._flat.jaxpr), self._flat, self._in_tree)
@@ -83,10 +113,13 @@ class Compiled(Generic[R]):
         return self._program.executable.optimized_hlo()
 
     def cost_analysis(self) -> dict[str, float]:
-        """Return XLA's estimates: flops, bytes accessed, ..."""
-        return self._program.executable.cost_analysis()
+        """Return XLA's estimates for the optimised program, and those of effax.
 
-    def memory_analysis(self) -> MemoryStats:
+        The names are those of :meth:`Lowered.cost_analysis`.
+        """
+        return self._program.executable.cost_analysis() | estimates(self._flat.jaxpr)
+
+    def memory_analysis(self) -> xla.MemoryStats:
         """Return the bytes of arguments, results and temporaries."""
         return self._program.executable.memory_analysis()
 

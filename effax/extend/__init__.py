@@ -42,6 +42,7 @@ from effax.ir.primitive import Primitive, Region, Typing, Value
 from effax.ir.regions.forms import branch_regions, call_region, loop_region, while_regions
 from effax.ir.registry import registry
 from effax.ir.types import ArrayType, RefType, Type, array_type, ref_type
+from effax.ir.work import Work, moved
 from effax.lowering.writer import Val, Writer
 
 __all__ = [
@@ -73,6 +74,7 @@ __all__ = [
     "Typing",
     "Val",
     "Value",
+    "Work",
     "Write",
     "Writer",
     "array_type",
@@ -86,6 +88,7 @@ __all__ = [
     "is_inexact_dtype",
     "is_integer",
     "loop_region",
+    "moved",
     "program",
     "ref_type",
     "registry",

@@ -14,6 +14,7 @@ from effax.arrays.array import Array
 from effax.extend.guard import annotate_errors, check_parameters, listed
 from effax.extend.primitive import ArrayPrimitive, Handle
 from effax.extend.rules import Linear, traced
+from effax.ir.analysis.cost.count import count_cost
 from effax.ir.build import lit
 from effax.ir.dtypes import family
 from effax.ir.errors import BadRule, IllTyped, NotApplicable
@@ -29,6 +30,7 @@ from effax.ir.prims.common.operands import (
 from effax.ir.state import cached
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, RefType, Type, array_type, is_inexact
+from effax.ir.work import NO_WORK, Work
 from effax.lowering.program import without_refs
 from effax.lowering.writer import Val, Writer
 from effax.transforms.framework.runner import unwrap
@@ -118,6 +120,10 @@ class FunctionPrimitive(ArrayPrimitive):
         """Return the program of ``function``."""
         return program_of(self, tuple(arrays(self, ins)))
 
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        """Return the work of the program of ``function``; that of regions is counted apart."""
+        return NO_WORK if self.regions() else count_cost(self.definition(*ins)).total
+
     def lower(self, w: Writer, ins: Sequence[Val], /) -> Sequence[Val]:
         """Write a call of the program of ``function``."""
         jaxpr = self.definition(*[x.type.strong() for x in ins])
@@ -161,6 +167,7 @@ class Elementwise(FunctionPrimitive):
 
     __slots__ = ()
     accepts: ClassVar[frozenset[str]] = INEXACT
+    is_elementwise: ClassVar[bool] = True
 
     @abstractmethod
     def function(self, *args: Handle, **kwargs: Handle) -> Array:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from effax.ir import pickling as _pickling  # noqa: F401  # registers how jaxprs are pickled
 from effax.ir.analysis.check import check, checked
+from effax.ir.analysis.cost.record import Cost, LiveValue, LoopCost, ProgramCost, WorkTable
 from effax.ir.analysis.dataflow import Analysis, Facts, Visit, analyze, walk_facts
 from effax.ir.analysis.diff import Change, Diff, diff
 from effax.ir.analysis.faults import Fault, FaultKind
@@ -102,6 +103,7 @@ from effax.ir.types import (
     tangent_type,
     type_of_value,
 )
+from effax.ir.work import Work, moved
 
 __all__ = [
     "Analysis",
@@ -117,6 +119,7 @@ __all__ = [
     "Change",
     "ClosedJaxpr",
     "ConcretizationError",
+    "Cost",
     "DType",
     "DefUse",
     "Definition",
@@ -137,7 +140,9 @@ __all__ = [
     "Jaxpr",
     "LeakedTracer",
     "Lit",
+    "LiveValue",
     "Liveness",
+    "LoopCost",
     "LoweringError",
     "Mode",
     "NotApplicable",
@@ -146,6 +151,7 @@ __all__ = [
     "Pick",
     "Place",
     "Primitive",
+    "ProgramCost",
     "RefError",
     "RefKind",
     "RefType",
@@ -168,6 +174,8 @@ __all__ = [
     "Var",
     "Visit",
     "Where",
+    "Work",
+    "WorkTable",
     "alpha_eq",
     "analyze",
     "array_type",
@@ -195,6 +203,7 @@ __all__ = [
     "map_eqns",
     "map_prim_subjaxprs",
     "map_subjaxprs",
+    "moved",
     "parse",
     "pretty",
     "ref_type",

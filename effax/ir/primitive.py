@@ -18,6 +18,7 @@ from effax.ir.axes import Axes, joined_axes
 from effax.ir.errors import IllTyped
 from effax.ir.state import cached
 from effax.ir.types import Type
+from effax.ir.work import NO_WORK, Work, elements, moved
 
 if TYPE_CHECKING:
     from effax.ir.eval.spmd import Devices
@@ -159,6 +160,12 @@ class Primitive(ABC):
             other arguments and results.
         defers_effects: whether subjaxprs in no region run in transformed programs only, so that
             their effects are none of the application.
+        is_view: whether its one result may share the buffer of its first operand.
+        is_elementwise: whether each element of its result depends on the same element of each
+            operand, or on a scalar.
+        updates_first: whether its result is the first operand with a part replaced, which takes
+            place in the buffer of an operand that is not used again.
+        flops_per_element: its arithmetic operations for each element of its results.
     """
 
     __slots__ = ()
@@ -169,6 +176,10 @@ class Primitive(ABC):
     by_reference: ClassVar[tuple[str, ...]] = ()
     is_call: ClassVar[bool] = False
     defers_effects: ClassVar[bool] = False
+    is_view: ClassVar[bool] = False
+    is_elementwise: ClassVar[bool] = False
+    updates_first: ClassVar[bool] = False
+    flops_per_element: ClassVar[int] = 1
 
     @abstractmethod
     def typing(self, *ins: Type) -> Typing:
@@ -183,6 +194,20 @@ class Primitive(ABC):
     @abstractmethod
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         """Return the results on NumPy values; a reference is its buffer, written in place."""
+
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        """Return the work of one application, apart from that of its regions.
+
+        By default ``flops_per_element`` operations for each element of its results, on operands
+        that are read once; nothing for a view, or for a primitive with subjaxprs.
+
+        Args:
+            ins: the types of the operands.
+            outs: the types of the results.
+        """
+        if self.is_view or self.subjaxprs():
+            return NO_WORK
+        return moved(ins, outs, flops=elements(outs) * self.flops_per_element)
 
     def prepare(self) -> Callable[..., Sequence[Value]]:
         """Return a function that evaluates it repeatedly; work common to all calls is done once."""
@@ -232,6 +257,10 @@ class Primitive(ABC):
 
     def regions(self) -> tuple[Region, ...]:
         """Return how each subjaxpr is run, in the order of :meth:`subjaxprs`."""
+        return ()
+
+    def runs(self) -> tuple[Jaxpr, ...]:
+        """Return the subjaxprs that an application runs once each, where it has no regions."""
         return ()
 
     def restrict(

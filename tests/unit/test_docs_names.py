@@ -109,8 +109,8 @@ def arguments(node: ast.FunctionDef) -> list[ast.arg]:
 
 def test_signatures_on_pages_are_those_of_the_surface() -> None:
     surface = joined(PAGE.read_text("utf-8"))
-    blocks = [b for p in PAGES for b in re.findall(r"```py\n(.*?)```", p.read_text("utf-8"), re.S)]
-    signatures = [s for block in blocks for s in re.split(r"^(?=\w)", block, flags=re.M) if s]
+    blocks = [b for p in PAGES for b in re.findall(r"```py\n(.*?)```", p.read_text("utf-8"), re.DOTALL)]
+    signatures = [s for block in blocks for s in re.split(r"^(?=\w)", block, flags=re.MULTILINE) if s]
     assert len(signatures) > 10
     assert [s for s in signatures if joined(s) not in surface] == []
 

@@ -85,6 +85,7 @@ class Square(Unary):
     """``x * x``."""
 
     name = "square"
+    complex_flops = 6
     accepts: ClassVar[frozenset[str]] = NUMBERS
     ufunc: ClassVar[Meaning] = m.square
 
@@ -93,6 +94,7 @@ class Abs(Nullary):
     """The magnitude; real for complex operands."""
 
     name = "abs"
+    is_elementwise = True
 
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)
@@ -125,6 +127,7 @@ class Mul(Binary):
 
     name = "mul"
     commutes = True
+    complex_flops = 6
     accepts: ClassVar[frozenset[str]] = NUMBERS
     ufunc: ClassVar[Meaning] = np.multiply
 
@@ -145,6 +148,7 @@ class Div(Binary):
     """Division; of integers, it truncates toward zero."""
 
     name = "div"
+    complex_flops = 11
     accepts: ClassVar[frozenset[str]] = NUMBERS
     ufunc: ClassVar[Meaning] = m.div
 

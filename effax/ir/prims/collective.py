@@ -23,6 +23,7 @@ from effax.ir.prims.common.operands import ANY, NUMBERS, ORDERED, arrays, check_
 from effax.ir.prims.shape import check_axes
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, Shape, Type, array_type
+from effax.ir.work import NO_WORK, Work, elements, total_bytes
 
 __all__ = [
     "AllGather",
@@ -71,6 +72,10 @@ class Collective(Primitive):
         check_dtype(self, x, self.accepts)
         return Typing((x.update(shape=self.shape(x)),))
 
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        read, written = total_bytes(ins), total_bytes(outs)
+        return Work(0, 0, read, written, 1, max(read, written))
+
     def shape(self, x: ArrayType) -> Shape:
         """Return the shape of the result. Raises IllTyped."""
         return x.shape
@@ -107,6 +112,9 @@ class AllReduce(Collective):
 
     unites: ClassVar[bool] = True
     combine: ClassVar[Callable[[Value, Value], Value]]
+
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        return super(AllReduce, self).work(ins, outs) + Work(flops=elements(ins))
 
     def exchange(self, values: Sequence[Value]) -> Sequence[Value]:
         dtype = values[0].dtype
@@ -192,6 +200,9 @@ class ReduceScatter(Collective):
     name: ClassVar[str] = "reduce_scatter"
     accepts: ClassVar[frozenset[str]] = NUMBERS
 
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        return super(ReduceScatter, self).work(ins, outs) + Work(flops=elements(ins))
+
     def shape(self, x: ArrayType) -> Shape:
         self.check_divided(x, self.dimension)
         return (*x.shape[: self.dimension], *x.shape[self.dimension + 1 :])
@@ -258,6 +269,10 @@ class Pvary(Collective):
     """
 
     name: ClassVar[str] = "pvary"
+    is_view: ClassVar[bool] = True
+
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        return NO_WORK
 
     def evaluate_spmd(self, devices: Devices, ins: Each) -> Each:
         return ins
@@ -272,6 +287,9 @@ class AxisIndex(Collective):
     def typing(self, *ins: Type) -> Typing:
         arrays(self, ins, 0)
         return Typing((array_type((), INT32),))
+
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        return NO_WORK
 
     def evaluate_spmd(self, devices: Devices, ins: Each) -> Each:
         name = self.axis.name

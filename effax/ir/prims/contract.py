@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import ClassVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from effax.ir.prims.common.operands import (
 from effax.ir.prims.reduce import without_axes
 from effax.ir.prims.shape import check_axes
 from effax.ir.types import ArrayType, Shape, Type
+from effax.ir.work import Work, elements, moved
 
 __all__ = [
     "DotDimensionNumbers",
@@ -63,6 +65,12 @@ class DotGeneral(Primitive):
         dtype = self.preferred_element_type or lhs.dtype
         shape = (*batch, *kept[0], *kept[1])
         return Typing((_dot_type(lhs, rhs, shape, dtype),))
+
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        # A product and a sum for each element of the result and of the contracted axes.
+        terms = prod([ins[0].shape[i] for i in self.dimension_numbers[0][0]])
+        each = 8 if ins[0].dtype.kind == "c" else 2
+        return moved(ins, outs, flops=elements(outs) * terms * each)
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         lhs, rhs = ins

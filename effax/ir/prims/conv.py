@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import gcd, prod
 from typing import ClassVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from effax.ir.errors import IllTyped
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims.common.operands import NUMBERS, arrays, check_dtype, check_same_dtype
 from effax.ir.types import Shape, Type
+from effax.ir.work import Work, moved
 
 __all__ = [
     "ConvGeneralDilated",
@@ -83,6 +85,15 @@ class ConvGeneralDilated(Primitive):
             for n, k, stride, (low, high), a, b in sizes
         )
 
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        # A product and a sum for each pair of elements, those with padding and holes left out.
+        lhs, rhs = ins[0].shape, ins[1].shape
+        pairs = prod(map(_pairs, lhs[2:], rhs[2:], outs[0].shape[2:], *self._axes_of_space()))
+        return moved(ins, outs, flops=2 * lhs[0] * rhs[0] * rhs[1] * pairs)
+
+    def _axes_of_space(self) -> tuple[Sequence[int], Pairs, Sequence[int], Sequence[int]]:
+        return (self.window_strides, self.padding, self.lhs_dilation, self.rhs_dilation)
+
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         lhs, rhs = ins
         space = self.space(lhs.shape, rhs.shape)
@@ -122,6 +133,24 @@ class ConvGeneralDilated(Primitive):
         made = np.zeros((*x.shape[:2], *padded), x.dtype)
         made[_beside(2, target)] = apart[_beside(2, source)]
         return made
+
+
+def _pairs(
+    n: int, k: int, out: int, stride: int, padding: tuple[int, int], holes: int, step: int
+) -> int:
+    """Return how many elements of an axis of ``n`` all windows of ``k`` elements meet."""
+    last = dilated(n, holes) - 1
+    total = 0
+    for first in range(-padding[0], k * step - padding[0], step):
+        low = max(0, -(first // stride))
+        high = min(out - 1, (last - first) // stride)
+        # Of ``first + i·stride``, those are elements that the number of holes divides.
+        met = [
+            i for i in range(low, min(high + 1, low + holes)) if not (first + i * stride) % holes
+        ]
+        if met:
+            total += (high - met[0]) // (holes // gcd(holes, stride)) + 1
+    return total
 
 
 def _beside(n: int, last: Sequence[slice]) -> tuple[slice, ...]:

@@ -43,6 +43,8 @@ class _Part(Nullary):
     """A real part of a complex operand."""
 
     __slots__ = ()
+    is_elementwise = True
+    flops_per_element = 0
 
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)
@@ -80,6 +82,8 @@ class Complex(Nullary):
     """A complex number from its real and imaginary part."""
 
     name = "complex"
+    is_elementwise = True
+    flops_per_element = 0
 
     def typing(self, *ins: Type) -> Typing:
         types = arrays(self, ins, 2)
@@ -108,6 +112,7 @@ class ConvertElementType(Primitive):
     new_dtype: DType
     weak_type: bool = False
     name: ClassVar[str] = "convert_element_type"
+    is_elementwise: ClassVar[bool] = True
 
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)
@@ -136,6 +141,7 @@ class BitcastConvertType(Primitive):
 
     new_dtype: DType
     name: ClassVar[str] = "bitcast_convert_type"
+    is_view: ClassVar[bool] = True
 
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)
@@ -162,6 +168,7 @@ class SelectN(Nullary):
     """
 
     name = "select_n"
+    is_elementwise = True
 
     def typing(self, *ins: Type) -> Typing:
         which, *cases = arrays(self, ins, least=2)
@@ -194,6 +201,7 @@ class StopGradient(Unary):
     """The identity, with a derivative of zero."""
 
     name = "stop_gradient"
+    is_view = True
     accepts: ClassVar[frozenset[str]] = ANY
     ufunc: ClassVar[Meaning] = np.asarray
 
@@ -202,6 +210,7 @@ class StraightThrough(Nullary):
     """``straight_through(x, y)``: the value of ``x``, with the derivative of ``y``."""
 
     name = "straight_through"
+    is_view = True
 
     def typing(self, *ins: Type) -> Typing:
         x, y = arrays(self, ins, 2)
@@ -221,5 +230,6 @@ class Copy(Unary):
     """The identity, whose result has its own buffer."""
 
     name = "copy"
+    flops_per_element = 0
     accepts: ClassVar[frozenset[str]] = ANY
     ufunc: ClassVar[Meaning] = np.array

@@ -268,6 +268,9 @@ class CustomLinear(Primitive):
             raise no_forward(TransformError, self.label)
         return evaluate_spmd(self.forward, devices, ins)
 
+    def runs(self) -> tuple[Jaxpr, ...]:
+        return () if self.forward is None else (self.forward,)
+
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
         bwd = (self.bwd,) if isinstance(self.bwd, Jaxpr) else ()
         return bwd if self.forward is None else (*bwd, self.forward)

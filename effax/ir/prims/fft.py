@@ -14,6 +14,7 @@ from effax.ir.errors import IllTyped
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims.common.operands import arrays
 from effax.ir.types import Type
+from effax.ir.work import Work, elements, moved
 
 __all__ = [
     "Fft",
@@ -73,6 +74,13 @@ class Fft(Primitive):
             case _:
                 out = x
         return Typing((out.strong(),))
+
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        # 5·n·log2(n) along each axis; half of that for real numbers.
+        real = self.fft_type in (FftType.RFFT, FftType.IRFFT)
+        whole = elements(ins if self.fft_type is FftType.RFFT else outs)
+        bits = sum([(n - 1).bit_length() for n in self.fft_lengths])
+        return moved(ins, outs, flops=5 * whole * bits // (2 if real else 1))
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         (x,) = ins

@@ -18,6 +18,7 @@ from effax.ir.errors import IllTyped
 from effax.ir.primitive import ByReference, Primitive, Typing, Value
 from effax.ir.prims.common.operands import arrays
 from effax.ir.types import ArrayType, Type, type_of_value
+from effax.ir.work import Work, moved
 
 __all__ = [
     "DebugCallback",
@@ -81,6 +82,9 @@ class DebugCallback(Primitive):
         arrays(self, ins, self.callback.arity)
         return Typing((), Row([Io(DEBUG, self.ordered)]))
 
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        return moved(ins, outs)
+
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         self.callback(*ins)
         return ()
@@ -103,6 +107,9 @@ class PureCallback(Primitive):
         arrays(self, ins, self.callback.arity)
         return Typing(self.result_avals)
 
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        return moved(ins, outs)
+
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         return checked_results(self, self.callback.label, self.callback(*ins), self.result_avals)
 
@@ -120,6 +127,9 @@ class IoCallback(Primitive):
     def typing(self, *ins: Type) -> Typing:
         arrays(self, ins, self.callback.arity)
         return Typing(self.result_avals, Row([Io(IO, self.ordered)]))
+
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        return moved(ins, outs)
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         return checked_results(self, self.callback.label, self.callback(*ins), self.result_avals)

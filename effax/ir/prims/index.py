@@ -1,4 +1,7 @@
-"""Indexed reads and updates of arrays: gather, scatter, and combining scatters."""
+"""Indexed reads and updates of arrays: gather, scatter, and combining scatters.
+
+The work of an update is that of the part that it writes, since XLA updates a dead operand in place.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from effax.ir.indexing import Indexer, indexed_shape
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims.common.operands import NUMBERS, ORDERED, arrays, check_dtype, check_same_dtype
 from effax.ir.types import ArrayType, Shape, Type
+from effax.ir.work import Work, elements, moved
 
 __all__ = [
     "Combining",
@@ -35,10 +39,14 @@ class Gather(Primitive):
 
     indexer: Indexer
     name: ClassVar[str] = "gather"
+    flops_per_element: ClassVar[int] = 0
 
     def typing(self, *ins: Type) -> Typing:
         x, *operands = arrays(self, ins, least=1)
         return Typing((x.update(shape=indexed_shape(self.indexer, x.shape, operands)),))
+
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        return moved([*outs, *ins[1:]], outs)
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         return (indexing.read(self.indexer, np.asarray(ins[0]), ins[1:]),)
@@ -61,12 +69,16 @@ class Scatter(Primitive):
 
     indexer: Indexer
     name: ClassVar[str] = "scatter"
+    updates_first: ClassVar[bool] = True
 
     def typing(self, *ins: Type) -> Typing:
         x, value, *operands = arrays(self, ins, least=2)
         check_same_dtype(self, [x, value])
         check_update(self, indexed_shape(self.indexer, x.shape, operands), x.dtype, value)
         return Typing((x.update(weak=x.weak and value.weak),))
+
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        return moved(ins[1:], [ins[1]])
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         result = np.array(ins[0])
@@ -80,6 +92,7 @@ class Combining(Primitive):
 
     indexer: Indexer
     accepts: ClassVar[frozenset[str]] = NUMBERS
+    updates_first: ClassVar[bool] = True
     ufunc: ClassVar[np.ufunc]
 
     def typing(self, *ins: Type) -> Typing:
@@ -88,6 +101,9 @@ class Combining(Primitive):
         check_same_dtype(self, [x, value])
         check_update(self, indexed_shape(self.indexer, x.shape, operands), x.dtype, value)
         return Typing((x.update(weak=x.weak and value.weak),))
+
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        return moved([ins[1], *ins[1:]], [ins[1]], flops=elements([ins[1]]))
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         result = np.array(ins[0])
@@ -135,12 +151,16 @@ class DynamicSlice(Primitive):
 
     slice_sizes: Shape
     name: ClassVar[str] = "dynamic_slice"
+    flops_per_element: ClassVar[int] = 0
 
     def typing(self, *ins: Type) -> Typing:
         x, *starts = arrays(self, ins, least=1)
         check_starts(self, starts, x.ndim)
         check_fits(self, self.slice_sizes, x.shape)
         return Typing((x.update(shape=self.slice_sizes),))
+
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        return moved([*outs, *ins[1:]], outs)
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         return (ins[0][window(ins[0].shape, self.slice_sizes, ins[1:])],)
@@ -151,6 +171,7 @@ class DynamicUpdateSlice(Primitive):
     """``dynamic_update_slice(x, update, *starts)``: writes a window; starts are clamped."""
 
     name: ClassVar[str] = "dynamic_update_slice"
+    updates_first: ClassVar[bool] = True
 
     def typing(self, *ins: Type) -> Typing:
         x, update, *starts = arrays(self, ins, least=2)
@@ -158,6 +179,9 @@ class DynamicUpdateSlice(Primitive):
         check_same_dtype(self, [x, update])
         check_fits(self, update.shape, x.shape)
         return Typing((x.update(weak=x.weak and update.weak),))
+
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        return moved(ins[1:], [ins[1]])
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         result = np.array(ins[0])

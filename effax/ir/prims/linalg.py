@@ -1,6 +1,7 @@
 """Factorisations of matrices in the last two axes; the leading axes are a batch.
 
-The results of a factorisation that fails are nan.
+The results of a factorisation that fails are nan. The operations of one are those that Golub and
+Van Loan, "Matrix Computations", count for real matrices; of complex ones four times as many.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from effax.ir.errors import IllTyped
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims.common.operands import INEXACT, arrays, check_dtype, check_same_dtype
 from effax.ir.types import ArrayType, Type
+from effax.ir.work import Work, moved
 
 __all__ = [
     "Cholesky",
@@ -43,6 +45,17 @@ def check_matrices(prim: Primitive, x: ArrayType, square: bool) -> None:
             expected=f"two axes or more{', the last equal' * square}, of 32-bit numbers or more",
             found=str(x),
         )
+
+
+def _factorised(ins: Sequence[Type], outs: Sequence[Type], thirds: int) -> Work:
+    """Return the work of a factorisation of so many thirds of an operation for each matrix."""
+    *batch, _, _ = ins[0].shape
+    each = 4 if ins[0].dtype.kind == "c" else 1
+    return moved(ins, outs, flops=math.prod(batch) * thirds * each // 3)
+
+
+def _long_and_short(type_: Type) -> tuple[int, int]:
+    return max(type_.shape[-2:]), min(type_.shape[-2:])
 
 
 class Op(Enum):
@@ -89,6 +102,9 @@ class Cholesky(Primitive):
         check_matrices(self, x, square=True)
         return Typing((x,))
 
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        return _factorised(ins, outs, ins[0].shape[-1] ** 3)
+
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         (x,) = ins
         return _each(_cholesky, x, [x.shape[-2:]], [x.dtype])
@@ -115,6 +131,10 @@ class TriangularSolve(Primitive):
                 found=str(b),
             )
         return Typing((b.update(weak=a.weak and b.weak),))
+
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        n, k = ins[1].shape[-2:]
+        return _factorised(ins, outs, 3 * n * n * k)
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         a, x = ins[0], np.array(ins[1])
@@ -149,6 +169,9 @@ class Lu(Primitive):
         check_matrices(self, x, square=True)
         order = x.update(shape=x.shape[:-1], dtype=INT32, weak=False)
         return Typing((x, order, order))
+
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        return _factorised(ins, outs, 2 * ins[0].shape[-1] ** 3)
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         n = ins[0].shape[-1]
@@ -188,6 +211,11 @@ class Qr(Primitive):
         *batch, m, n = x.shape
         k = m if self.full else min(m, n)
         return Typing((x.update(shape=(*batch, m, k)), x.update(shape=(*batch, k, n))))
+
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        # R, and Q from its reflections, cost the same.
+        m, n = _long_and_short(ins[0])
+        return _factorised(ins, outs, 4 * n * n * (3 * m - n))
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         q, r = np.linalg.qr(ins[0], "complete" if self.full else "reduced")
@@ -232,6 +260,9 @@ class Eigh(Primitive):
         values = x.update(shape=x.shape[:-1], dtype=real_dtype(x.dtype))
         return Typing((values, x))
 
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        return _factorised(ins, outs, 27 * ins[0].shape[-1] ** 3)
+
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         (x,) = ins
         shapes, dtypes = [x.shape[-1:], x.shape[-2:]], [real_dtype(x.dtype), x.dtype]
@@ -257,6 +288,11 @@ class Svd(Primitive):
         if not self.vectors:
             return Typing((values,))
         return Typing((x.update(shape=(*batch, m, k)), values, x.update(shape=(*batch, k, n))))
+
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        m, n = _long_and_short(ins[0])
+        values = 4 * n * n * (3 * m - n)
+        return _factorised(ins, outs, 3 * (6 * m + 20 * n) * n * n if self.vectors else values)
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         (x,) = ins

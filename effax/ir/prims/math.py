@@ -24,6 +24,7 @@ from effax.ir.prims.common.operands import (
     check_dtype,
 )
 from effax.ir.types import Type
+from effax.ir.work import Work, elements, moved
 
 __all__ = [
     "Acos",
@@ -57,7 +58,14 @@ __all__ = [
 ]
 
 
-class Exp(Unary):
+class Transcendental(Unary):
+    """A transcendental function of one operand."""
+
+    __slots__ = ()
+    transcendental = True
+
+
+class Exp(Transcendental):
     """e to the power of the operand."""
 
     name = "exp"
@@ -65,7 +73,7 @@ class Exp(Unary):
     ufunc: ClassVar[Meaning] = np.exp
 
 
-class Exp2(Unary):
+class Exp2(Transcendental):
     """2 to the power of the operand."""
 
     name = "exp2"
@@ -73,7 +81,7 @@ class Exp2(Unary):
     ufunc: ClassVar[Meaning] = m.exp2
 
 
-class Expm1(Unary):
+class Expm1(Transcendental):
     """``exp(x) - 1``, accurate near 0."""
 
     name = "expm1"
@@ -81,7 +89,7 @@ class Expm1(Unary):
     ufunc: ClassVar[Meaning] = m.expm1
 
 
-class Log(Unary):
+class Log(Transcendental):
     """The natural logarithm."""
 
     name = "log"
@@ -89,7 +97,7 @@ class Log(Unary):
     ufunc: ClassVar[Meaning] = np.log
 
 
-class Log1p(Unary):
+class Log1p(Transcendental):
     """``log(1 + x)``, accurate near 0."""
 
     name = "log1p"
@@ -97,7 +105,7 @@ class Log1p(Unary):
     ufunc: ClassVar[Meaning] = m.log1p
 
 
-class Sqrt(Unary):
+class Sqrt(Transcendental):
     """The square root."""
 
     name = "sqrt"
@@ -105,7 +113,7 @@ class Sqrt(Unary):
     ufunc: ClassVar[Meaning] = np.sqrt
 
 
-class Magnitude(Unary):
+class Magnitude(Transcendental):
     """The square root of a sum of squares, whose derivative at 0 is defined as 0."""
 
     name = "magnitude"
@@ -113,7 +121,7 @@ class Magnitude(Unary):
     ufunc: ClassVar[Meaning] = np.sqrt
 
 
-class Rsqrt(Unary):
+class Rsqrt(Transcendental):
     """``1 / sqrt(x)``."""
 
     name = "rsqrt"
@@ -121,7 +129,7 @@ class Rsqrt(Unary):
     ufunc: ClassVar[Meaning] = m.rsqrt
 
 
-class Cbrt(Unary):
+class Cbrt(Transcendental):
     """The real cube root."""
 
     name = "cbrt"
@@ -129,7 +137,7 @@ class Cbrt(Unary):
     ufunc: ClassVar[Meaning] = np.cbrt
 
 
-class Sin(Unary):
+class Sin(Transcendental):
     """The sine."""
 
     name = "sin"
@@ -137,7 +145,7 @@ class Sin(Unary):
     ufunc: ClassVar[Meaning] = np.sin
 
 
-class Cos(Unary):
+class Cos(Transcendental):
     """The cosine."""
 
     name = "cos"
@@ -145,7 +153,7 @@ class Cos(Unary):
     ufunc: ClassVar[Meaning] = np.cos
 
 
-class Tan(Unary):
+class Tan(Transcendental):
     """The tangent."""
 
     name = "tan"
@@ -153,7 +161,7 @@ class Tan(Unary):
     ufunc: ClassVar[Meaning] = np.tan
 
 
-class Asin(Unary):
+class Asin(Transcendental):
     """The inverse sine."""
 
     name = "asin"
@@ -161,7 +169,7 @@ class Asin(Unary):
     ufunc: ClassVar[Meaning] = np.arcsin
 
 
-class Acos(Unary):
+class Acos(Transcendental):
     """The inverse cosine."""
 
     name = "acos"
@@ -169,7 +177,7 @@ class Acos(Unary):
     ufunc: ClassVar[Meaning] = np.arccos
 
 
-class Atan(Unary):
+class Atan(Transcendental):
     """The inverse tangent."""
 
     name = "atan"
@@ -181,11 +189,12 @@ class Atan2(Binary):
     """``atan2(y, x)``: the angle of ``(x, y)``, from -pi to pi."""
 
     name = "atan2"
+    transcendental = True
     accepts: ClassVar[frozenset[str]] = FLOATS
     ufunc: ClassVar[Meaning] = np.arctan2
 
 
-class Sinh(Unary):
+class Sinh(Transcendental):
     """The hyperbolic sine."""
 
     name = "sinh"
@@ -193,7 +202,7 @@ class Sinh(Unary):
     ufunc: ClassVar[Meaning] = np.sinh
 
 
-class Cosh(Unary):
+class Cosh(Transcendental):
     """The hyperbolic cosine."""
 
     name = "cosh"
@@ -201,7 +210,7 @@ class Cosh(Unary):
     ufunc: ClassVar[Meaning] = np.cosh
 
 
-class Tanh(Unary):
+class Tanh(Transcendental):
     """The hyperbolic tangent."""
 
     name = "tanh"
@@ -209,7 +218,7 @@ class Tanh(Unary):
     ufunc: ClassVar[Meaning] = np.tanh
 
 
-class Asinh(Unary):
+class Asinh(Transcendental):
     """The inverse hyperbolic sine."""
 
     name = "asinh"
@@ -217,7 +226,7 @@ class Asinh(Unary):
     ufunc: ClassVar[Meaning] = np.arcsinh
 
 
-class Acosh(Unary):
+class Acosh(Transcendental):
     """The inverse hyperbolic cosine."""
 
     name = "acosh"
@@ -225,7 +234,7 @@ class Acosh(Unary):
     ufunc: ClassVar[Meaning] = np.arccosh
 
 
-class Atanh(Unary):
+class Atanh(Transcendental):
     """The inverse hyperbolic tangent."""
 
     name = "atanh"
@@ -233,7 +242,7 @@ class Atanh(Unary):
     ufunc: ClassVar[Meaning] = np.arctanh
 
 
-class Logistic(Unary):
+class Logistic(Transcendental):
     """``1 / (1 + exp(-x))``."""
 
     name = "logistic"
@@ -241,7 +250,7 @@ class Logistic(Unary):
     ufunc: ClassVar[Meaning] = m.logistic
 
 
-class Erf(Unary):
+class Erf(Transcendental):
     """The error function."""
 
     name = "erf"
@@ -249,7 +258,7 @@ class Erf(Unary):
     ufunc: ClassVar[Meaning] = error_function.erf
 
 
-class Erfc(Unary):
+class Erfc(Transcendental):
     """``1 - erf(x)``, accurate where it is small."""
 
     name = "erfc"
@@ -263,6 +272,7 @@ class IntegerPow(Primitive):
 
     y: int
     name: ClassVar[str] = "integer_pow"
+    is_elementwise: ClassVar[bool] = True
 
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)
@@ -273,6 +283,13 @@ class IntegerPow(Primitive):
             )
         return Typing((x,))
 
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        # By repeated squaring: a product for each bit but the first, and for each further 1.
+        n = abs(self.y)
+        products = max(n.bit_length() - 1, 0) + max(n.bit_count() - 1, 0) + (self.y < 0)
+        each = 6 if ins[0].dtype.kind == "c" else 1
+        return moved(ins, outs, flops=elements(outs) * products * each)
+
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         return (m.integer_power(ins[0], self.y),)
 
@@ -281,5 +298,6 @@ class Pow(Binary):
     """``x ** y`` of inexact operands of equal dtype."""
 
     name = "pow"
+    transcendental = True
     accepts: ClassVar[frozenset[str]] = INEXACT
     ufunc: ClassVar[Meaning] = m.power

@@ -22,6 +22,7 @@ from effax.ir.prims.common.operands import (
 from effax.ir.prims.shape import check_axes
 from effax.ir.state import cached
 from effax.ir.types import Shape, Type
+from effax.ir.work import Work, elements, moved
 
 __all__ = [
     "CumLogSumExp",
@@ -58,6 +59,9 @@ class Reduction(Primitive):
         check_dtype(self, x, self.accepts)
         check_axes(self, self.axes, x.ndim)
         return Typing((x.update(shape=without_axes(x.shape, self.axes)),))
+
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        return moved(ins, outs, flops=max(elements(ins) - elements(outs), 0))
 
 
 def _wide(x: Value) -> Value:

@@ -27,6 +27,7 @@ from effax.ir.prims.common.operands import (
 )
 from effax.ir.prims.index import check_update
 from effax.ir.types import ArrayType, RefKind, RefType, Type, ref_type
+from effax.ir.work import NO_WORK, Work, elements, moved
 
 __all__ = [
     "AddUpdate",
@@ -77,6 +78,8 @@ class NewRef(Primitive):
 
     kind: RefKind = RefKind.ARRAY
     name: ClassVar[str] = "new_ref"
+    updates_first: ClassVar[bool] = True
+    flops_per_element: ClassVar[int] = 0
 
     def typing(self, *ins: Type) -> Typing:
         if any(isinstance(t, RefType) for t in ins):
@@ -104,6 +107,9 @@ class EmptyRef(Primitive):
         arrays(self, ins, 0)
         return Typing((ref_type(self.inner),), ALLOCATES)
 
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        return NO_WORK
+
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         return (np.zeros(self.inner.shape, self.inner.dtype),)
 
@@ -114,12 +120,16 @@ class Get(Primitive):
 
     indexer: Indexer
     name: ClassVar[str] = "get"
+    flops_per_element: ClassVar[int] = 0
 
     def typing(self, *ins: Type) -> Typing:
         ref = as_ref(self, ins)
         operands = [as_array(self, i, t) for i, t in enumerate(ins[1:], 1)]
         shape = indexed_shape(self.indexer, ref.shape, operands)
         return Typing((ref.inner.update(shape=shape),), READS)
+
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        return moved([*outs, *ins[1:]], outs)
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         return (indexing.read(self.indexer, ins[0], ins[1:]),)
@@ -139,6 +149,9 @@ class Swap(Primitive):
         shape = indexed_shape(self.indexer, ref.shape, operands)
         check_update(self, shape, ref.dtype, value)
         return Typing((ref.inner.update(shape=shape),), SWAPS)
+
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        return moved([*outs, *ins[1:]], [ins[1], *outs])
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         old = indexing.read(self.indexer, ins[0], ins[2:])
@@ -162,6 +175,9 @@ class AddUpdate(Primitive):
         check_update(self, shape, ref.dtype, value)
         return Typing((), ADDS)
 
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        return moved([ins[1], *ins[1:]], [ins[1]], flops=elements([ins[1]]))
+
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         indexing.write(self.indexer, ins[0], ins[1], ins[2:], np.add)
         return ()
@@ -171,6 +187,7 @@ class Freeze(Nullary):
     """``freeze(ref)``: consumes the reference and returns its final contents."""
 
     name = "freeze"
+    is_view = True
 
     def typing(self, *ins: Type) -> Typing:
         return Typing((only_ref(self, ins).inner,), CONSUMES)
@@ -187,6 +204,9 @@ class FreeRef(Nullary):
     def typing(self, *ins: Type) -> Typing:
         only_ref(self, ins)
         return Typing((), FREES)
+
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        return NO_WORK
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         return ()

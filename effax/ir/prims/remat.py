@@ -22,6 +22,7 @@ from effax.ir.regions.forms import call_region
 from effax.ir.syntax import Eqn, Jaxpr
 from effax.ir.text.format import fields_of
 from effax.ir.types import Type
+from effax.ir.work import NO_WORK, Work
 
 __all__ = [
     "Kept",
@@ -194,6 +195,7 @@ class Name(Primitive):
 
     label: str
     name: ClassVar[str] = "name"
+    is_view: ClassVar[bool] = True
 
     def typing(self, *ins: Type) -> Typing:
         return Typing(tuple(arrays(self, ins, 1)))
@@ -210,6 +212,9 @@ class OptimizationBarrier(Primitive):
 
     def typing(self, *ins: Type) -> Typing:
         return Typing(tuple(arrays(self, ins, least=1)))
+
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        return NO_WORK
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         return tuple([np.asarray(x) for x in ins])

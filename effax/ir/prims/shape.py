@@ -15,6 +15,7 @@ from effax.ir.errors import IllTyped
 from effax.ir.primitive import ByReference, Primitive, Typing, Value
 from effax.ir.prims.common.operands import arrays, check_same_dtype
 from effax.ir.types import Shape, Type, array_type
+from effax.ir.work import Work, moved
 
 __all__ = [
     "BroadcastInDim",
@@ -49,6 +50,7 @@ class Reshape(Primitive):
 
     new_sizes: Shape
     name: ClassVar[str] = "reshape"
+    is_view: ClassVar[bool] = True
 
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)
@@ -71,6 +73,7 @@ class BroadcastInDim(Primitive):
     shape: Shape
     broadcast_dimensions: tuple[int, ...]
     name: ClassVar[str] = "broadcast_in_dim"
+    flops_per_element: ClassVar[int] = 0
 
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)
@@ -100,6 +103,7 @@ class Transpose(Primitive):
 
     permutation: tuple[int, ...]
     name: ClassVar[str] = "transpose"
+    flops_per_element: ClassVar[int] = 0
 
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)
@@ -121,6 +125,7 @@ class Squeeze(Primitive):
 
     dimensions: tuple[int, ...]
     name: ClassVar[str] = "squeeze"
+    is_view: ClassVar[bool] = True
 
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)
@@ -142,6 +147,7 @@ class ExpandDims(Primitive):
 
     dimensions: tuple[int, ...]
     name: ClassVar[str] = "expand_dims"
+    is_view: ClassVar[bool] = True
 
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)
@@ -161,6 +167,7 @@ class Concatenate(Primitive):
 
     dimension: int
     name: ClassVar[str] = "concatenate"
+    flops_per_element: ClassVar[int] = 0
 
     def typing(self, *ins: Type) -> Typing:
         types = arrays(self, ins)
@@ -190,6 +197,7 @@ class Pad(Primitive):
 
     padding_config: tuple[tuple[int, int, int], ...]
     name: ClassVar[str] = "pad"
+    flops_per_element: ClassVar[int] = 0
 
     def typing(self, *ins: Type) -> Typing:
         x, value = arrays(self, ins, 2)
@@ -228,6 +236,7 @@ class Rev(Primitive):
 
     dimensions: tuple[int, ...]
     name: ClassVar[str] = "rev"
+    flops_per_element: ClassVar[int] = 0
 
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)
@@ -246,6 +255,7 @@ class Slice(Primitive):
     limit_indices: tuple[int, ...]
     strides: tuple[int, ...] | None = None
     name: ClassVar[str] = "slice"
+    flops_per_element: ClassVar[int] = 0
 
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)
@@ -267,6 +277,9 @@ class Slice(Primitive):
             for a, b, s in zip(self.start_indices, self.limit_indices, strides, strict=True)
         )
         return Typing((x.update(shape=shape),))
+
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        return moved(outs, outs)
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         strides = self.strides or (1,) * ins[0].ndim
@@ -302,6 +315,7 @@ class Constant(Primitive):
     value: ConstantArray
     weak: bool = False
     name: ClassVar[str] = "constant"
+    flops_per_element: ClassVar[int] = 0
     by_reference: ClassVar[tuple[str, ...]] = ("value",)
 
     def typing(self, *ins: Type) -> Typing:
@@ -321,6 +335,7 @@ class Iota(Primitive):
     shape: Shape
     dimension: int
     name: ClassVar[str] = "iota"
+    flops_per_element: ClassVar[int] = 0
 
     def typing(self, *ins: Type) -> Typing:
         arrays(self, ins, 0)
@@ -342,6 +357,7 @@ class DimValue(Primitive):
 
     dim: int
     name: ClassVar[str] = "dim_value"
+    flops_per_element: ClassVar[int] = 0
 
     def typing(self, *ins: Type) -> Typing:
         arrays(self, ins, 0)

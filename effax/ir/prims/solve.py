@@ -88,6 +88,9 @@ class LinearSolve(Primitive):
     def evaluate_spmd(self, devices: Devices, ins: Each) -> Each:
         return evaluate_spmd(self.solve, devices, ins)
 
+    def runs(self) -> tuple[Jaxpr, ...]:
+        return (self.solve,)
+
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
         if self.vecmat is None or self.transpose_solve is None:
             return (self.matvec, self.solve)
@@ -151,6 +154,9 @@ class Root(Primitive):
 
     def evaluate_spmd(self, devices: Devices, ins: Each) -> Each:
         return evaluate_spmd(self.solve, devices, ins)
+
+    def runs(self) -> tuple[Jaxpr, ...]:
+        return (self.solve,)
 
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
         both = (self.f, self.solve)

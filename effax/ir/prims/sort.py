@@ -20,6 +20,7 @@ from effax.ir.prims.common.operands import (
 from effax.ir.prims.reduce import without_axes
 from effax.ir.prims.shape import check_axes
 from effax.ir.types import Type
+from effax.ir.work import Work, elements, moved
 
 __all__ = [
     "ArgReduction",
@@ -47,6 +48,9 @@ class ArgReduction(Primitive):
             raise IllTyped(f"{self.name} returns integers", found=str(self.index_dtype))
         shape = without_axes(x.shape, (self.axis,))
         return Typing((x.update(shape=shape, dtype=self.index_dtype, weak=False),))
+
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        return moved(ins, outs, flops=elements(ins) - elements(outs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,10 @@ class Sort(Primitive):
             check_dtype(self, key, ORDERED)
         return Typing(tuple(types))
 
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        rounds = max(ins[0].shape[self.dimension] - 1, 0).bit_length()
+        return moved(ins, outs, flops=elements(ins[: self.num_keys]) * rounds)
+
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         keys = tuple(comparable(k) for k in reversed(ins[: self.num_keys]))
         moved = [np.moveaxis(k, self.dimension, -1) for k in keys]
@@ -128,6 +136,10 @@ class TopK(Primitive):
             )
         found = x.update(shape=(*x.shape[: self.axis], self.k, *x.shape[self.axis + 1 :]))
         return Typing((found, found.update(dtype=INT32, weak=False)))
+
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        rounds = max(ins[0].shape[self.axis] - 1, 0).bit_length()
+        return moved(ins, outs, flops=elements(ins) * rounds)
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         # A stable ascending sort of the reversed operand, read backward, keeps the first of equals.

@@ -49,6 +49,7 @@ from effax.lowering.xla.executable import (
     compile_module,
     from_portable,
     load_executable,
+    module_cost,
     to_portable,
 )
 from effax.lowering.xla.host import TARGET as HOST_TARGET
@@ -82,6 +83,7 @@ __all__ = [
     "lapack_target",
     "load_executable",
     "max_nesting",
+    "module_cost",
     "new_ref_buffer",
     "pointer",
     "put",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from operator import methodcaller
@@ -135,8 +135,7 @@ class Executable:
 
     def cost_analysis(self) -> dict[str, float]:
         """XLA's estimates of a call: ``flops``, ``bytes accessed`` and more by name."""
-        estimates = sorted(self.loaded.cost_analysis().items())
-        return {name: float(n) for name, n in estimates if isinstance(n, int | float)}
+        return _estimates(self.loaded.cost_analysis())
 
     def memory_analysis(self) -> MemoryStats:
         """Return the memory of a call."""
@@ -329,6 +328,30 @@ def to_portable(text: str, version: str | None = None) -> bytes:
     except (RuntimeError, ValueError) as error:
         what = f"this module cannot be written for StableHLO {wanted}"
         raise _not_compiled(text, error, what) from error
+
+
+def module_cost(text: str) -> dict[str, float]:
+    """Return XLA's estimates for a module before it is optimised, by name, as for an executable.
+
+    Raises:
+        LoweringError: XLA cannot read the module.
+    """
+    from jaxlib import _jax
+
+    client = backend().client
+    try:
+        computation = _jax.mlir.mlir_module_to_xla_computation(text)
+        return _estimates(_jax.hlo_module_cost_analysis(client, computation.as_hlo_module()))
+    except (RuntimeError, ValueError) as error:
+        raise LoweringError(
+            "XLA cannot estimate the cost of the module", found=str(error).strip()
+        ) from error
+
+
+def _estimates(found: Mapping[str, object]) -> dict[str, float]:
+    """Return the numbers among XLA's estimates; it leaves out counts that are zero."""
+    every = {"flops": 0.0, "transcendentals": 0.0, "bytes accessed": 0.0, **found}
+    return {name: float(n) for name, n in sorted(every.items()) if isinstance(n, int | float)}
 
 
 def from_portable(data: bytes) -> str:

@@ -82,6 +82,12 @@ class HloModule:
     def to_string(self) -> str: ...
 
 @final
+class XlaComputation:
+    def as_hlo_module(self) -> HloModule: ...
+
+def hlo_module_cost_analysis(client: Client, module: HloModule) -> dict[str, object]: ...
+
+@final
 class LoadedExecutable:
     def execute_sharded(
         self, arguments: Sequence[object], with_tokens: bool = False

@@ -16,6 +16,7 @@ from effax.ir.dtypes import BOOL, family
 from effax.ir.errors import IllTyped, RefError
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.types import ArrayType, Shape, Type, array_type
+from effax.ir.work import Work, elements, moved
 
 Meaning = Callable[..., Value]
 """The function on NumPy arrays that an elementwise primitive evaluates."""
@@ -133,12 +134,20 @@ def check_same_dtype(prim: Primitive, types: Sequence[ArrayType]) -> None:
 
 
 class Elementwise(Nullary):
-    """``arity`` operands of one dtype and shape; the result has the same, or is boolean."""
+    """``arity`` operands of one dtype and shape; the result has the same, or is boolean.
+
+    Attributes:
+        transcendental: whether it is a transcendental function.
+        complex_flops: the real operations on an element of complex operands.
+    """
 
     __slots__ = ()
     arity: ClassVar[int]
     accepts: ClassVar[frozenset[str]]
     predicate: ClassVar[bool] = False
+    transcendental: ClassVar[bool] = False
+    complex_flops: ClassVar[int] = 2
+    is_elementwise: ClassVar[bool] = True
     ufunc: ClassVar[Meaning]
 
     def typing(self, *ins: Type) -> Typing:
@@ -150,6 +159,13 @@ class Elementwise(Nullary):
             return Typing((array_type(shape, BOOL),))
         weak = all(t.weak for t in types)
         return Typing((array_type(shape, types[0].dtype, weak),))
+
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        if self.transcendental:
+            return moved(ins, outs, transcendentals=elements(outs))
+        if not self.is_view and ins[0].dtype.kind == "c":
+            return moved(ins, outs, flops=elements(outs) * self.complex_flops)
+        return super().work(ins, outs)
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         result = type(self).ufunc(*ins)
