@@ -109,8 +109,10 @@ def arguments(node: ast.FunctionDef) -> list[ast.arg]:
 
 def test_signatures_on_pages_are_those_of_the_surface() -> None:
     surface = joined(PAGE.read_text("utf-8"))
-    blocks = [b for p in PAGES for b in re.findall(r"```py\n(.*?)```", p.read_text("utf-8"), re.DOTALL)]
-    signatures = [s for block in blocks for s in re.split(r"^(?=\w)", block, flags=re.MULTILINE) if s]
+    texts = [page.read_text("utf-8") for page in PAGES]
+    blocks = [b for text in texts for b in re.findall(r"```py\n(.*?)```", text, re.DOTALL)]
+    parts = [re.split(r"^(?=\w)", block, flags=re.MULTILINE) for block in blocks]
+    signatures = [signature for found in parts for signature in found if signature]
     assert len(signatures) > 10
     assert [s for s in signatures if joined(s) not in surface] == []
 
