@@ -37,7 +37,7 @@ from effax.ir.types import ArrayType, RefType, Type
 
 _BINDER: Final = re.compile(r"([a-z]+):")
 _PLACE: Final = re.compile(r"[a-z]+\[(?!\s*\w+=)")
-_PRIMITIVE: Final = re.compile(r"[^\s\[\](){},;]+")
+PRIMITIVE: Final = re.compile(r"[^\s\[\](){},;]+")
 _EFFECT: Final = re.compile(r"([a-z]+(?: [^\s,}]+)?)")
 _NAMED: Final = re.compile(r"[^\W\d]\w*(?![\w.(\[{])")
 
@@ -86,7 +86,7 @@ def parse(
     if not isinstance(text, str):
         raise BadArgument("parse reads text", expected="a string", found=type(text).__name__)
     known = own_primitives() if primitives is None else primitives
-    made = _Parser(text, known, references or {}).whole()
+    made = ProgramParser(text, known, references or {}).whole()
     return ClosedJaxpr(made, ()) if closed and isinstance(made, Jaxpr) else made
 
 
@@ -119,7 +119,7 @@ class _Place(NamedTuple):
     operands: Sequence[Atom]
 
 
-class _Parser:
+class ProgramParser:
     """The text, the primitives, and the programs named so far."""
 
     __slots__ = ("named", "objects", "primitives", "scan")
@@ -343,7 +343,7 @@ class _Parser:
         """Read ``mul a b``, or with parameters; ``begun`` is the statement's line and column."""
         scan = self.scan
         here = scan.pos
-        name = scan.match(_PRIMITIVE, "a primitive").group()
+        name = scan.match(PRIMITIVE, "a primitive").group()
         cls = self.primitives.get(name)
         if cls is None:
             close = get_close_matches(name, self.primitives, 1, NEAR)

@@ -155,6 +155,13 @@ def eqn_str(eqn: Eqn, store: bool = False) -> str:
     return text
 
 
+def on_one_line(jaxpr: Jaxpr) -> str:
+    """Return the program on one line, with its subjaxprs."""
+    text = _Printer().flat_program(jaxpr, UNBOUNDED)
+    assert text is not None
+    return text
+
+
 def stores(jaxpr: Jaxpr) -> list[bool]:
     """Return, for each equation, whether it prints as a write: a swap with an unused result."""
     dropped = _dropped(jaxpr)

@@ -21,7 +21,7 @@ from effax.testing.generate.special_values import all_together, identical, speci
 from effax.testing.generate.values import shown
 from effax.testing.laws.law import About, law
 from effax.transforms.framework.runner import unwrap
-from effax.transforms.optimize.patterns import orders, parts, with_parameters
+from effax.transforms.optimize.patterns import orders, parts
 from effax.transforms.optimize.rewrite import (
     App,
     Hole,
@@ -32,6 +32,7 @@ from effax.transforms.optimize.rewrite import (
     number_as,
     rewriting,
 )
+from effax.transforms.optimize.rewrite_rule import with_parameters
 
 
 @law(about=About.EXPLICIT)

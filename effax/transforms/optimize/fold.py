@@ -111,6 +111,16 @@ def _results(eqn: Eqn, ins: tuple[Atom, ...], known: dict[Atom, Value]) -> list[
         return None
 
 
+def folded(eqn: Eqn) -> list[Lit] | None:
+    """Return the results of an equation as literals, if its operands are; else None."""
+    values = _results(eqn, eqn.ins, {})
+    if values is None:
+        return None
+    found = [_literal(x, v.type) for x, v in zip(values, eqn.outs, strict=True)]
+    made = [a for a in found if a is not None]
+    return made if len(made) == len(found) else None
+
+
 def _literal(value: Value, type_: object) -> Lit | None:
     """Return a scalar as a literal; None for an array, and for nan: a literal loses its bits."""
     assert isinstance(type_, ArrayType)

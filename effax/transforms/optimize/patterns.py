@@ -1,4 +1,4 @@
-"""The language of rewrite rules: patterns over equations, matches and rules, as values.
+"""The language of rewrite rules: patterns over equations, as values.
 
 ::
 
@@ -6,25 +6,34 @@
     App(Add, x, App(Neg, y))  # x + (-y): any two operands
     App(Mul, x, Number(2))  # x · 2, and 2 · x
     App(Transpose, App(Transpose, x, name="inner"), name="outer")
+    App(Dot, Hole("x", "float[n,m]"), Hole("y", "float[m,k]"), params={"precision": Param("p")})
+
+    r, i = Hole("r"), At("i")
+    Seq(Let("v", App(Get, r, i)), App(Swap, r, App(Add, "v", x), i))  # v = r[i]; r[i] = v + x
+
+    # A loop with an equation that could be outside of it
+    App(Scan, Rest("xs"), name="loop", bodies=[Body(contains=[App(Exp, x, name="inside")])])
 
 The operands of a commutative primitive (``Primitive.commutes``) are matched in both orders.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import product
 from math import isnan
-from typing import Final, NamedTuple, TypeVar
+from typing import Final
 
-from effax.ir.dtypes import as_dtype
+from effax.effects import Accum, Alloc, Free, Read, SideEffect, Write
 from effax.ir.errors import BadArgument
 from effax.ir.primitive import Primitive
 from effax.ir.prims import Binary, Unary
-from effax.ir.syntax import Atom, Scalar
-from effax.ir.types import Shape
+from effax.ir.registry import is_concrete
+from effax.ir.syntax import Scalar
+from effax.ir.text.format import fields_of
+from effax.transforms.optimize.hole_types import hole_type
 
 BOOL: Final = frozenset({"bool"})
 INTEGERS: Final = frozenset({"int", "uint"})
@@ -35,25 +44,71 @@ NUMBERS: Final = REALS | COMPLEX
 ANY: Final = NUMBERS | BOOL
 """All families of dtypes that rules may have."""
 
-MOST_ORDERS: Final = 256
-"""A left side may be matched in at most this many orders of commutative operands."""
+EFFECTS: Final[Mapping[str, type]] = {
+    kind.word: kind for kind in (Read, Write, Accum, Alloc, Free)
+} | {"side": SideEffect}
+"""The kinds of effects of which a pattern may say that an equation has no others."""
 
-T = TypeVar("T")
+
+AnyPrimitive = Primitive | type[Primitive]
+"""A primitive, or a class of primitives."""
+
+Kind = type[Primitive]
+
+
+def check_name(name: object, what: str) -> None:
+    """Raise BadArgument unless a name is a word."""
+    if not isinstance(name, str) or not name.isidentifier():
+        raise BadArgument(f"{what} needs a name", "a word, such as 'x'", f"{name!r:.60}")
+    if name in ("True", "False", "inf", "nan"):
+        raise BadArgument(f"{what} has the name of a number", "another word", name)
 
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """Match any atom, the same in each occurrence. Raises BadArgument for an empty name."""
+    """Match any atom, the same in each occurrence.
+
+    ``Hole("x", "float[n,_]")`` matches atoms of such a type: a dtype or a family of dtypes, then
+    sizes, names of sizes, ``_`` for any size, or ``...`` for any shape; ``Ref{f32[...]}`` for
+    references. Without a type, it matches any.
+
+    Raises:
+        BadArgument: the name is not a word, or the type is invalid.
+    """
 
     name: str
+    type: str = ""
 
     def __post_init__(self) -> None:
-        name: object = self.name
-        if not isinstance(name, str) or not name:
-            raise BadArgument("a hole needs a name", "a word, such as 'x'", repr(name))
+        check_name(self.name, "a hole")
+        if self.type:
+            hole_type(self.type)
 
     def __str__(self) -> str:
-        return self.name
+        return f"{self.name}:{self.type}" if self.type else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class AnyNumber:
+    """Match any literal, the same in each occurrence; its value is ``match.value(name)``.
+
+    On the right side, an application to literals alone is evaluated:
+    ``App(Add, AnyNumber("c"), AnyNumber("d"))`` is a literal.
+
+    Raises:
+        BadArgument: the name is not a word, or the type is invalid.
+    """
+
+    name: str
+    type: str = ""
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "a number")
+        if self.type:
+            hole_type(self.type)
+
+    def __str__(self) -> str:
+        return f"#{self.name}:{self.type}" if self.type else f"#{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,152 +136,331 @@ class Number:
         return repr(self.value)
 
 
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Match all operands from here on, as the last argument of an application.
+
+    Raises BadArgument unless the name is a word.
+    """
+
+    name: str
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "the rest of the operands")
+
+    def __str__(self) -> str:
+        return f"*{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """Match the index of a load, store or accumulation, as the last argument; the same in each.
+
+    It is the ``indexer`` of the primitive and the operands of the index.
+    Raises BadArgument unless the name is a word.
+    """
+
+    name: str
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "an index")
+
+    def __str__(self) -> str:
+        return f"[{self.name}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """Match any value of a parameter, the same in each occurrence: ``params={"axes": Param("a")}``.
+
+    On the right side, it is the value that was matched. Raises BadArgument unless the name is a
+    word.
+    """
+
+    name: str
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "a parameter")
+
+    def __str__(self) -> str:
+        return f"?{self.name}"
+
+
 @dataclass(frozen=True, slots=True, init=False)
 class App:
     """Match an equation of this primitive, or of any primitive of this class, on such operands.
 
     ``App(Sin, x)`` matches by class, ``App(Transpose((1, 0)), x)`` by equality. The operands of a
-    commutative primitive are matched in both orders. The functions of a rule read the matched
-    primitive as ``match.prims[name]``.
+    commutative primitive are matched in both orders. An argument that is a string is a hole.
+
+    On the right side of a rule, an application whose name is one of the left side has the matched
+    primitive, with its parameters.
+
+    Attributes:
+        prim: the primitive, or the class.
+        args: the patterns of the operands; the last may be ``Rest`` or ``At``.
+        name: its name: functions of a rule read ``match.prims[name]`` and ``match.eqns[name]``.
+        type: a condition on the type of its first result, as that of a ``Hole``.
+        params: conditions on parameters: a value, or ``Param``.
+        bodies: conditions on its subjaxprs, in order.
+        effects: the only kinds of effects that it may have, as words ("read", "write", "accum",
+            "alloc", "free", "side"); None for all kinds, empty for none.
 
     Raises:
-        BadArgument: ``prim`` is not a primitive, an argument is not a pattern, or their number is
-            wrong.
+        BadArgument: ``prim`` is not a concrete primitive, an argument is not a pattern, their
+            number is wrong, or a parameter, type or effect is unknown.
     """
 
-    prim: Primitive | type[Primitive]
+    prim: AnyPrimitive
     args: tuple[Pattern, ...]
     name: str
+    type: str
+    params: tuple[tuple[str, object], ...]
+    bodies: tuple[Body, ...]
+    effects: frozenset[str] | None
 
-    def __init__(self, prim: Primitive | type[Primitive], *args: Pattern, name: str = "") -> None:
-        object.__setattr__(self, "prim", prim)
-        object.__setattr__(self, "args", args)
-        object.__setattr__(self, "name", name)
+    def __init__(
+        self,
+        prim: AnyPrimitive,
+        *args: Pattern | str,
+        name: str = "",
+        type: str = "",
+        params: Mapping[str, object] | Sequence[tuple[str, object]] = (),
+        bodies: Sequence[Body] = (),
+        effects: Iterable[str] | None = None,
+    ) -> None:
+        put = object.__setattr__
+        put(self, "prim", prim)
+        put(self, "args", tuple([Hole(a) if isinstance(a, str) else a for a in args]))
+        put(self, "name", name)
+        put(self, "type", type)
+        put(self, "params", tuple(sorted(dict(params).items())) if params else ())
+        put(self, "bodies", tuple(bodies))
+        put(self, "effects", None if effects is None else frozenset(effects))
         _check_app(self)
 
     @property
-    def kind(self) -> type[Primitive]:
+    def kind(self) -> Kind:
         """The class of the primitives that it matches."""
-        return self.prim if isinstance(self.prim, type) else type(self.prim)
+        return self.prim.__class__ if isinstance(self.prim, Primitive) else self.prim
+
+    def of(self, args: Sequence[Pattern], bodies: Sequence[Body] | None = None) -> App:
+        """Return the application to other arguments, with other bodies."""
+        made = object.__new__(App)
+        for field in ("prim", "name", "type", "params", "effects"):
+            object.__setattr__(made, field, getattr(self, field))
+        object.__setattr__(made, "args", tuple(args))
+        object.__setattr__(made, "bodies", self.bodies if bodies is None else tuple(bodies))
+        return made
 
     def __str__(self) -> str:
         return f"{self.prim.name}({', '.join(map(str, self.args))})"
 
 
-Pattern = Hole | Number | App
+@dataclass(frozen=True, slots=True, init=False)
+class Body:
+    """Match a subjaxpr of an application, or on the right side change the matched one.
+
+    A hole that is bound to an operand of the application may occur inside: it matches the input
+    that is this operand in every iteration. Other holes match atoms of the subjaxpr.
+
+    Attributes:
+        ins: the inputs, holes; the last may be ``Rest``; on the right side, new first inputs, which
+            are bound to the first operands. None: any; on the right side, no new ones.
+        outs: the results; the last may be ``Rest``. None: any; on the right side, the old ones.
+        contains: applications that equations of the subjaxpr match, with those of effects in order.
+        replace: on the right side, what replaces results of named applications of ``contains``.
+
+    Raises:
+        BadArgument: an entry is not a pattern.
+    """
+
+    ins: tuple[Hole | Rest, ...] | None
+    outs: tuple[Pattern, ...] | None
+    contains: tuple[App, ...]
+    replace: tuple[tuple[str, Pattern], ...]
+
+    def __init__(
+        self,
+        ins: Sequence[Hole | Rest] | None = None,
+        outs: Sequence[Pattern] | None = None,
+        contains: Sequence[App] = (),
+        replace: Mapping[str, Pattern] | Sequence[tuple[str, Pattern]] = (),
+    ) -> None:
+        put = object.__setattr__
+        put(self, "ins", None if ins is None else tuple(ins))
+        put(self, "outs", None if outs is None else tuple(outs))
+        put(self, "contains", tuple(contains))
+        put(self, "replace", tuple(sorted(dict(replace).items())))
+        _check_body(self)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Let:
+    """Name the results of a step: ``Let("v", App(Get, r, i))``, or ``Let(("a", "b"), ...)``.
+
+    On the right side of a rule, the value may be any pattern.
+
+    Raises:
+        BadArgument: a name is not a word, or the value is not a pattern.
+    """
+
+    names: tuple[str, ...]
+    value: Pattern
+
+    def __init__(self, names: str | Sequence[str], value: Pattern) -> None:
+        several = (names,) if isinstance(names, str) else tuple(names)
+        object.__setattr__(self, "names", several)
+        object.__setattr__(self, "value", value)
+        for name in several:
+            check_name(name, "a result")
+        given: object = value
+        if not isinstance(given, Pattern) or isinstance(given, Rest | At):
+            raise not_a_pattern(f"the value of {', '.join(several)}", given)
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.names)} = {self.value}"
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Seq:
+    """Match equations in this order, with no conflicting effect in between.
+
+    The steps are applications; ``Let`` names their results. Equations between them may read, write
+    or do anything that the commutation table lets pass: then all steps might follow each other.
+
+    Raises:
+        BadArgument: a step is not an application or a ``Let``.
+    """
+
+    steps: tuple[Let, ...]
+
+    def __init__(self, *steps: Let | App) -> None:
+        for step in steps:
+            given: object = step
+            if not isinstance(given, Let | App):
+                raise BadArgument(
+                    "a step of a sequence is not an application",
+                    expected="`App(...)` or `Let(name, App(...))`",
+                    found=f"{given!r:.60}",
+                )
+        made = tuple([s if isinstance(s, Let) else Let((), s) for s in steps])
+        object.__setattr__(self, "steps", made)
+
+    def __str__(self) -> str:
+        return "; ".join([str(s if s.names else s.value) for s in self.steps]) or "()"
+
+
+Pattern = Hole | AnyNumber | Number | Rest | At | App
+"""A part of a rule: ``Rest`` and ``At`` are only last arguments."""
+
+
+def not_a_pattern(what: str, found: object) -> BadArgument:
+    """Return the error for a value that is not a pattern."""
+    remedy = None
+    if isinstance(found, bool | int | float | complex):
+        remedy = f"`Number({found!r})`"
+    elif isinstance(found, Param):
+        remedy = f"`params={{...: {found!r}}}`"
+    return BadArgument(
+        f"{what} is not a pattern",
+        expected="`Hole`, `Number`, `AnyNumber`, `App`, or last `Rest` or `At`",
+        found=f"{found!r:.60}",
+        remedy=remedy,
+    )
 
 
 def _check_app(app: App) -> None:
     prim: object = app.prim
-    if not isinstance(prim, Primitive) and not (
-        isinstance(prim, type) and issubclass(prim, Primitive)
-    ):
+    kind = prim if isinstance(prim, type) else type(prim)
+    if not issubclass(kind, Primitive):
         raise BadArgument(
             "the first argument of `App` must be a primitive",
             expected="a primitive, or a class of primitives, such as `Sin`",
             found=f"{prim!r:.60}",
         )
-    args: tuple[object, ...] = app.args
-    for arg in args:
-        if not isinstance(arg, Pattern):
-            remedy = f"`Number({arg!r})`" if isinstance(arg, bool | int | float | complex) else None
-            raise BadArgument(
-                f"an argument of {app.prim.name} is not a pattern",
-                expected="`Hole`, `Number` or `App`",
-                found=f"{arg!r:.60}",
-                remedy=remedy,
-            )
-    count = 2 if issubclass(app.kind, Binary) else 1 if issubclass(app.kind, Unary) else None
-    if count is not None and len(args) != count:
+    if kind is Primitive or not is_concrete(kind):
         raise BadArgument(
-            f"a pattern applies {app.prim.name} to a wrong number of arguments",
+            "a base class of primitives would match every equation of its kind",
+            expected="the class of one primitive, such as `Sin`",
+            found=kind.__name__,
+            remedy="make a rule for each primitive, in a loop",
+        )
+    for i, arg in enumerate(app.args):
+        given: object = arg
+        if not isinstance(given, Pattern) or (
+            isinstance(given, Rest | At) and i < len(app.args) - 1
+        ):
+            raise not_a_pattern(f"an argument of {kind.name}", given)
+    if app.name:
+        check_name(app.name, "an application")
+    if app.type:
+        hole_type(app.type)
+    _check_arity(app)
+    _check_conditions(app)
+
+
+def _check_arity(app: App) -> None:
+    kind = app.kind
+    count = 2 if issubclass(kind, Binary) else 1 if issubclass(kind, Unary) else None
+    wrong = count is not None and len(app.args) != count
+    if wrong and not (app.args and isinstance(app.args[-1], Rest)):
+        raise BadArgument(
+            f"a pattern applies {kind.name} to a wrong number of arguments",
             expected=str(count),
-            found=f"{len(args)}: {app}",
+            found=f"{len(app.args)}: {app}",
         )
-
-
-class Bindings(dict[str, T]):
-    """The parts of a match, by name. Raises BadArgument for a name that the left side lacks."""
-
-    def __missing__(self, name: str) -> T:
+    if app.args and isinstance(app.args[-1], At) and "indexer" not in _field_names(kind):
         raise BadArgument(
-            f"the left side of the rule has no name `{name}`",
-            expected=", ".join(self) or "no name",
-            found=name,
-            remedy=near(name, self),
+            f"{kind.name} has no index",
+            expected="a primitive with an `indexer`, such as `Get`, `Swap` or `AddUpdate`",
+            found=str(app),
         )
 
 
-class Match:
-    """The result of matching a left side.
-
-    Attributes:
-        atoms: the variable or literal of each hole, by name.
-        prims: the primitive of each named application, by name.
-    """
-
-    __slots__ = ("atoms", "prims")
-
-    def __init__(self) -> None:
-        self.atoms: Bindings[Atom] = Bindings()
-        self.prims: Bindings[Primitive] = Bindings()
-
-
-Right = Pattern | Callable[[Match], Pattern]
-
-
-class Sample(NamedTuple):
-    """An instance of the left side of a rule, for its law.
-
-    Attributes:
-        left: the application; its primitives have all parameters.
-        shape: the shape of the holes.
-        dtype: the dtype of the holes; None: those of the rule's families in turn.
-    """
-
-    left: App
-    shape: Shape
-    dtype: str | None = None
+def _check_conditions(app: App) -> None:
+    known = _field_names(app.kind)
+    for name, _ in app.params:
+        if name not in known or not isinstance(app.prim, type):
+            raise BadArgument(
+                f"{app.prim.name} has no parameter `{name}` to match",
+                expected=", ".join(known) or "no parameters",
+                found=name,
+                remedy=near(name, known)
+                if isinstance(app.prim, type)
+                else "an instance has all its parameters: use the class",
+            )
+    for word in app.effects or ():
+        if word not in EFFECTS:
+            raise BadArgument(
+                "a pattern has an unknown kind of effects",
+                expected=", ".join(EFFECTS),
+                found=f"{word!r:.60}",
+                remedy=near(str(word), EFFECTS),
+            )
+    for body in app.bodies:
+        given: object = body
+        if not isinstance(given, Body):
+            raise BadArgument(
+                f"a body of {app.prim.name} is not valid", "`Body(...)`", f"{given!r:.60}"
+            )
 
 
-@dataclass(frozen=True)
-class RewriteRule:
-    """``left = right``, for operands whose dtype is in one of these families.
+def _field_names(kind: Kind) -> tuple[str, ...]:
+    return tuple([f.name for f in fields_of(kind)])
 
-    Attributes:
-        name: the equation, for messages.
-        left: the pattern that is replaced, in all orders of commutative operands.
-        right: its replacement: a hole, a number, one application of holes and numbers, or a
-            function that returns one of these for a match.
-        families: the families of the first operand's dtype: some of "bool", "int", "uint",
-            "float", "complex", such as :data:`REALS` or :data:`ANY`.
-        where: a further condition on a match.
-        samples: instances of the left side, for the law of a rule whose primitives have parameters.
 
-    Raises:
-        BadArgument: the left side is not an application; the right side has a hole that the left
-            side lacks, or more than one application; a name is used twice; a family is unknown.
-    """
-
-    name: str
-    left: App
-    right: Right
-    families: Set[str]
-    where: Callable[[Match], bool] | None = None
-    samples: tuple[Sample, ...] = ()
-
-    def __post_init__(self) -> None:
-        _check_left(self)
-        object.__setattr__(self, "families", _families(self))
-        _check_functions(self)
-        if isinstance(self.right, Pattern):
-            check_right(self, self.right)
-        object.__setattr__(self, "samples", tuple(self.samples))
-        for sample in self.samples:
-            _check_sample(self, sample)
-
-    def __str__(self) -> str:
-        return self.name
+def _check_body(body: Body) -> None:
+    for what, entries, allowed in (
+        ("an input", body.ins or (), (Hole, Rest)),
+        ("a result", body.outs or (), (Hole, AnyNumber, Number, App, Rest)),
+        ("an equation", body.contains, (App,)),
+        ("a replacement", [a for _, a in body.replace], (Hole, AnyNumber, Number, App)),
+    ):
+        for i, entry in enumerate(entries):
+            last = i == len(entries) - 1
+            if not isinstance(entry, allowed) or (isinstance(entry, Rest) and not last):
+                raise not_a_pattern(f"{what} of a body", entry)
 
 
 def near(name: str, known: Iterable[str]) -> str | None:
@@ -235,12 +469,20 @@ def near(name: str, known: Iterable[str]) -> str | None:
     return f"did you mean `{close[0]}`?" if close else None
 
 
-def parts(pattern: Pattern) -> Iterator[Pattern]:
-    """Yield a pattern and all patterns in it."""
+def parts(pattern: Pattern | Seq) -> Iterator[Pattern]:
+    """Yield a pattern and all patterns in it; those of a sequence step by step."""
+    if isinstance(pattern, Seq):
+        for step in pattern.steps:
+            yield from parts(step.value)
+        return
     yield pattern
     if isinstance(pattern, App):
         for arg in pattern.args:
             yield from parts(arg)
+        for body in pattern.bodies:
+            inner = (*(body.ins or ()), *(body.outs or ()), *body.contains)
+            for one in (*inner, *(a for _, a in body.replace)):
+                yield from parts(one)
 
 
 def orders(pattern: App) -> tuple[App, ...]:
@@ -249,148 +491,54 @@ def orders(pattern: App) -> tuple[App, ...]:
 
 
 def _orders(pattern: App) -> list[App]:
-    inner = [_orders(a) if isinstance(a, App) else [a] for a in pattern.args]
-    found = [App(pattern.prim, *args, name=pattern.name) for args in product(*inner)]
-    if pattern.kind.commutes:
-        turned = [App(a.prim, *reversed(a.args), name=a.name) for a in found]
+    inner = [_orders_of(a) for a in pattern.args]
+    found = [pattern.of(args) for args in product(*inner)]
+    if pattern.bodies:
+        bodies = [*product(*map(_orders_in, pattern.bodies))]
+        found = [a.of(a.args, several) for a in found for several in bodies]
+    if pattern.kind.commutes and len(pattern.args) == 2:
+        turned = [a.of(tuple(reversed(a.args))) for a in found]
         found += [a for a in turned if a not in found]
     return found
 
 
-def _check_left(rule: RewriteRule) -> None:
-    left: object = rule.left
-    if not isinstance(left, App):
-        raise BadArgument(
-            f"the left side of the rule {rule.name} is not an application",
-            expected="`App(primitive, ...)`: a rule replaces an equation",
-            found=f"{left!r:.60}",
-        )
-    holes = {p.name for p in parts(left) if isinstance(p, Hole)}
-    named = [p.name for p in parts(left) if isinstance(p, App) and p.name]
-    twice = [name for i, name in enumerate(named) if name in holes or name in named[:i]]
-    if twice:
-        raise BadArgument(
-            f"the rule {rule.name} has a duplicate name",
-            expected="distinct names of applications and holes",
-            found=twice[0],
-        )
-    commuting = sum(isinstance(p, App) and p.kind.commutes for p in parts(left))
-    if 2**commuting > MOST_ORDERS:
-        raise BadArgument(
-            f"the left side of the rule {rule.name} can be matched in too many orders",
-            expected=f"at most {MOST_ORDERS.bit_length() - 1} commutative applications",
-            found=str(commuting),
-            remedy="split it into several rules",
-        )
+def _orders_of(pattern: Pattern) -> list[Pattern]:
+    return [*_orders(pattern)] if isinstance(pattern, App) else [pattern]
 
 
-def _families(rule: RewriteRule) -> frozenset[str]:
-    given: object = rule.families
-    if isinstance(given, str) or not isinstance(given, Set) or not given:
-        raise BadArgument(
-            f"the rule {rule.name} has no family of dtypes",
-            expected=f"a set of some of {', '.join(sorted(ANY))}",
-            found=f"{given!r:.60}",
-            remedy=f"`frozenset({{{given!r}}})`" if given in ANY else None,
-        )
-    for name in sorted(map(str, given)):
-        if name not in ANY:
-            raise BadArgument(
-                f"the rule {rule.name} has an unknown family of dtypes",
-                expected=", ".join(sorted(ANY)),
-                found=name,
-                remedy=near(name, ANY),
-            )
-    return frozenset(rule.families)
+def _orders_in(body: Body) -> list[Body]:
+    outs = None if body.outs is None else [*product(*map(_orders_of, body.outs))]
+    return [
+        Body(body.ins, results, contains, body.replace)
+        for results in ([None] if outs is None else outs)
+        for contains in product(*map(_orders, body.contains))
+    ]
 
 
-def _check_functions(rule: RewriteRule) -> None:
-    where: object = rule.where
-    right: object = rule.right
-    if where is not None and not callable(where):
-        raise BadArgument(
-            f"the condition of the rule {rule.name} is not a function",
-            expected="a function from a match to a bool",
-            found=f"{where!r:.60}",
-        )
-    if not isinstance(right, Pattern) and not callable(right):
-        raise BadArgument(
-            f"the right side of the rule {rule.name} is not a pattern",
-            expected="`Hole`, `Number`, `App`, or a function of the match that returns one",
-            found=f"{right!r:.60}",
-            remedy=f"`Number({right!r})`" if isinstance(right, int | float | complex) else None,
-        )
+def sequences(pattern: App | Seq) -> tuple[Seq, ...]:
+    """Return the pattern as a sequence, in all orders of commutative operands."""
+    steps = pattern.steps if isinstance(pattern, Seq) else (Let((), pattern),)
+    apps = [step.value for step in steps]
+    found = product(*[_orders(app) for app in apps if isinstance(app, App)])
+    return tuple(
+        [
+            Seq(*[_with_value(step, app) for step, app in zip(steps, several, strict=True)])
+            for several in found
+        ]
+    )
 
 
-def check_right(rule: RewriteRule, right: object) -> Pattern:
-    """Return the right side of a rule; raise BadArgument unless it is one valid equation."""
-    if not isinstance(right, Pattern):
-        raise BadArgument(
-            f"the right side of the rule {rule.name} does not return a pattern",
-            expected="`Hole`, `Number` or `App`",
-            found=f"{right!r:.60}",
-        )
-    holes = {p.name for p in parts(rule.left) if isinstance(p, Hole)}
-    for part in parts(right):
-        if isinstance(part, Hole) and part.name not in holes:
-            raise BadArgument(
-                f"the right side of the rule {rule.name} has a hole that the left side lacks",
-                expected=", ".join(sorted(holes)) or "no hole",
-                found=part.name,
-                remedy=near(part.name, holes),
-            )
-        if isinstance(part, App) and part is not right:
-            raise BadArgument(
-                f"the right side of the rule {rule.name} is more than one equation",
-                expected="an application of holes and numbers",
-                found=str(right),
-                remedy="split it into several rules",
-            )
-    if isinstance(right, App):
-        with_parameters(rule, right)
-    return right
+def _with_value(step: Let, app: App) -> Let:
+    return Let(step.names, app)
 
 
 def instance_of(app: App) -> Primitive | None:
     """Return the primitive of an application; None for a class that needs parameters."""
     if not isinstance(app.prim, type):
         return app.prim
+    if any(isinstance(value, Param) for _, value in app.params):
+        return None
     try:
-        return app.prim()
+        return app.prim(**dict(app.params))
     except TypeError:
         return None
-
-
-def with_parameters(rule: RewriteRule, app: App) -> Primitive:
-    """Return the primitive of an application; raise BadArgument if it lacks parameters."""
-    found = instance_of(app)
-    if found is None:
-        raise BadArgument(
-            f"the rule {rule.name} applies {app.prim.name} without its parameters",
-            expected=f"an instance, `{app.kind.__name__}(...)`",
-            found=str(app),
-            remedy="on the right: use those of the matched primitive, in a function of the match; "
-            "on the left: add an instance to the samples",
-        )
-    return found
-
-
-def _check_sample(rule: RewriteRule, sample: object) -> None:
-    if not isinstance(sample, Sample) or not isinstance(sample.left, App):
-        raise BadArgument(
-            f"the rule {rule.name} has an invalid sample",
-            expected="`Sample(left, shape)`, with an instance of the left side",
-            found=f"{sample!r:.60}",
-        )
-    for part in parts(sample.left):
-        if isinstance(part, App):
-            with_parameters(rule, part)
-    if sample.dtype is not None:
-        try:
-            as_dtype(sample.dtype)
-        except TypeError as error:
-            raise BadArgument(
-                f"the rule {rule.name} has a sample of an unknown dtype",
-                expected="such as 'float32'",
-                found=sample.dtype,
-            ) from error

@@ -10,30 +10,31 @@ Before and after; an equation that is now unused is left to ``dce``::
     { lambda ; a:f32[] b:f32[]. let c:f32[] = neg b; d:f32[] = add c a in (d,) }
     { lambda ; a:f32[] b:f32[]. let c:f32[] = neg b; d:f32[] = sub a b in (d,) }
 
-A rule applies if the right side has exactly the type of the left side. It replaces one equation by
-at most one, so that no program grows. Operands of commutative primitives match in both orders.
-Only equations without effects match. Both sides are equal bit by bit, which the law
+A rule applies if the right side has exactly the type of the left side. Operands of commutative
+primitives match in both orders. Both sides are equal bit by bit, which the law
 ``effax.testing.laws.rule_is_sound`` checks on random inputs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeVar
 
 from returns.result import Result
 
-from effax.ir.build import lit, typing_of
-from effax.ir.dtypes import family, int_bounds
+from effax.ir.build import Where, typing_of
+from effax.ir.dtypes import family
 from effax.ir.edit.rewriter import Rewriter
-from effax.ir.errors import BadArgument, EffaxError, TransformError
+from effax.ir.errors import BadArgument, TransformError
 from effax.ir.primitive import Primitive
-from effax.ir.prims import BroadcastInDim
-from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Scalar, Var
-from effax.ir.types import ArrayType, Type
+from effax.ir.prims import EmptyRef, NewRef
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.transforms.framework.rewriter import Transform, at_every_depth
-from effax.transforms.framework.runner import wrap_errors
+from effax.transforms.framework.runner import as_result, unwrap, wrap_errors
+from effax.transforms.optimize.dce import dce
+from effax.transforms.optimize.fold import folded
+from effax.transforms.optimize.matcher import Index, Match, Scope, match_app, number_as
 from effax.transforms.optimize.patterns import (
     ANY,
     BOOL,
@@ -42,17 +43,32 @@ from effax.transforms.optimize.patterns import (
     INTEGERS,
     NUMBERS,
     REALS,
+    AnyNumber,
     App,
+    At,
+    Body,
     Hole,
-    Match,
+    Let,
     Number,
+    Param,
     Pattern,
+    Rest,
+    Seq,
+    orders,
+    parts,
+    sequences,
+)
+from effax.transforms.optimize.replacement import UNFIT, Replacement, Unfit
+from effax.transforms.optimize.rewrite_cost import Cost, cheaper, equation_count, price, weighted
+from effax.transforms.optimize.rewrite_rule import (
+    EFFECTS_OF,
     RewriteRule,
     Right,
     Sample,
     check_right,
-    orders,
 )
+from effax.transforms.optimize.sequence_matcher import match
+from effax.transforms.optimize.sequence_rewriter import OrderedSeq, SequenceRewriter
 
 __all__ = [
     "ANY",
@@ -62,15 +78,28 @@ __all__ = [
     "INTEGERS",
     "NUMBERS",
     "REALS",
+    "AnyNumber",
     "App",
+    "At",
+    "Body",
+    "Cost",
     "Hole",
+    "Index",
+    "Let",
     "Match",
     "Number",
+    "Param",
     "Pattern",
+    "Rest",
     "RewriteRule",
     "Right",
     "Sample",
+    "Seq",
+    "equation_count",
+    "match",
+    "number_as",
     "rewriting",
+    "weighted",
 ]
 
 T = TypeVar("T")
@@ -78,52 +107,81 @@ T = TypeVar("T")
 ROUNDS: Final = 16
 """At most this many rules apply to one equation in sequence: a set of rules may cycle."""
 
+MOST_ROUNDS: Final = 64
+"""At most this many runs of the rules find a cheaper program in sequence."""
+
 REMEDY: Final = (
     "it is a function of a `Match`: holes are in `match.atoms`, named applications in `match.prims`"
 )
 
 
-def rewriting(rules: Iterable[RewriteRule]) -> Callable[[Jaxpr], Result[Jaxpr, TransformError]]:
+def rewriting(
+    rules: Iterable[RewriteRule], cost: Cost | None = None
+) -> Callable[[Jaxpr], Result[Jaxpr, TransformError]]:
     """Return the pass that applies these rules to every program, until none matches.
 
     Type:     a -> b  =>  a -> b
-    Effects:  the same.
+    Effects:  the same, or fewer.
     Laws:     tests/laws/test_simplify.py
     Raises:   BadArgument: the argument is not an iterable of rules. The pass fails with
               TransformError if a function of a rule raises, or returns no pattern.
+
+    Args:
+        rules: the rules, in the order in which they are tried.
+        cost: the cost of a program. A rule is then applied only where the equations of its right
+            side cost less than those that they make unnecessary; the rules run, and dead code is
+            removed, as long as the cost of the whole program decreases: it never increases.
+            None: every rule is applied where it matches. ``equation_count`` is the cost of size.
     """
-    return Rewriting(_rules(rules))
+    if cost is not None and not callable(cost):
+        raise BadArgument(
+            "the cost of rewriting is not a function",
+            expected="a function from a program to a number, such as `equation_count`",
+            found=f"{cost!r:.60}",
+        )
+    return Rewriting(_rules(rules), cost)
 
 
 @dataclass(frozen=True)
 class Rewriting:
-    """The result of :func:`rewriting`: equal for equal rules.
+    """The result of :func:`rewriting`: equal for equal rules and costs.
 
     Attributes:
         rules: the rules, in the order in which they are tried.
+        cost: the cost of a program, or None.
     """
 
     rules: tuple[RewriteRule, ...]
+    cost: Cost | None = None
     _whole: Transform = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        rules: _RulesByClass = {}
-        for rule in self.rules:
-            ordered = rules.setdefault(rule.left.kind, [])
-            ordered += [_OrderedRule(rule, left) for left in orders(rule.left)]
+        compiled = _compiled(self.rules)
 
         def local(jaxpr: Jaxpr) -> Jaxpr:
             """Apply the rules until none matches."""
-            return _Matcher(jaxpr, rules).run()
+            return _Run(jaxpr, compiled, self.cost).run()
 
         object.__setattr__(self, "_whole", at_every_depth(local))
 
     def __call__(self, jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
-        """Apply the rules until none matches."""
-        return self._whole(jaxpr)
+        """Apply the rules until none matches, or as long as the cost decreases."""
+        if self.cost is None:
+            return self._whole(jaxpr)
+        return as_result(self._cheapest)(jaxpr, self.cost)
+
+    def _cheapest(self, jaxpr: Jaxpr, cost: Cost) -> Jaxpr:
+        before = price(cost, jaxpr)
+        for _ in range(MOST_ROUNDS):
+            made = unwrap(dce(unwrap(self._whole(jaxpr)))).jaxpr
+            after = price(cost, made)
+            if not after < before:
+                break
+            jaxpr, before = made, after
+        return jaxpr
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Rewriting, (self.rules,)
+        return Rewriting, (self.rules, self.cost)
 
 
 class _OrderedRule(NamedTuple):
@@ -133,7 +191,44 @@ class _OrderedRule(NamedTuple):
     left: App
 
 
-_RulesByClass = dict[type[Primitive], list[_OrderedRule]]
+class _Compiled(NamedTuple):
+    """Rules by the class of the equation that they replace; of a sequence, the last one.
+
+    Attributes:
+        single: the rules on single equations.
+        sequences: those on sequences, and on equations that may have effects or several results.
+    """
+
+    single: dict[type[Primitive], list[_OrderedRule]]
+    sequences: dict[type[Primitive], list[OrderedSeq]]
+
+
+def _compiled(rules: Iterable[RewriteRule]) -> _Compiled:
+    made = _Compiled({}, {})
+    for rule in rules:
+        if isinstance(rule.left, App):
+            ordered = made.single.setdefault(rule.left.kind, [])
+            ordered += [_OrderedRule(rule, left) for left in orders(rule.left)]
+        if isinstance(rule.left, Seq) or any(
+            isinstance(part, App) and _may_have_effects(part.kind) for part in parts(rule.left)
+        ):
+            several = sequences(rule.left)
+            last = several[0].steps[-1].value
+            assert isinstance(last, App), "checked where the rule was made"
+            made.sequences.setdefault(last.kind, []).extend(OrderedSeq(rule, s) for s in several)
+    return made
+
+
+def _may_have_effects(kind: type[Primitive]) -> bool:
+    """Return whether equations of a class may have effects or several results."""
+    if (
+        kind.subjaxprs is not Primitive.subjaxprs
+        or kind in EFFECTS_OF
+        or kind in (NewRef, EmptyRef)
+    ):
+        return True
+    own = "effax.ir.prims"
+    return not kind.__module__.startswith(own) or kind.__module__ == f"{own}.host"
 
 
 def _rules(given: object) -> tuple[RewriteRule, ...]:
@@ -149,157 +244,154 @@ def _rules(given: object) -> tuple[RewriteRule, ...]:
     )
 
 
-class _Matcher:
+class _Run:
     """One run of the pass: the new program, and the equation of each of its variables."""
 
-    def __init__(self, jaxpr: Jaxpr, rules: _RulesByClass) -> None:
+    def __init__(self, jaxpr: Jaxpr, rules: _Compiled, cost: Cost | None) -> None:
         self.made = Rewriter(jaxpr)
-        self.rules = rules
+        self.rules = rules.single
+        self.cost = cost
         self.by_var: dict[int, Eqn] = {}
+        self.scope = Scope(self.by_var)
+        # How many more rules may apply at the present equation.
+        self.left = ROUNDS
+        self.nested = False
+        self.source: Where = None
+        self.slow: SequenceRewriter | None = None
+        if rules.sequences or cost is not None:
+            self.slow = SequenceRewriter(
+                self.made, rules.sequences, self.by_var, self.emit, decided, cost
+            )
 
     def run(self) -> Jaxpr:
-        made = self.made
+        made, slow = self.made, self.slow
         for eqn in made.jaxpr.eqns:
             ins = made.operands(eqn)
+            start = len(made.b.eqns)
+            self.left, self.source = ROUNDS, eqn.source
+            if slow is not None:
+                ins = slow.reach(eqn, ins)
             if len(eqn.outs) == 1 and not eqn.effects:
                 self.rewritten(eqn, ins)
             else:
                 made.keep(eqn, ins)
-        return made.finish()
+                self.by_var.update((v.id, made.b.eqns[-1]) for v in made.b.eqns[-1].outs)
+            if slow is not None:
+                for v in eqn.outs:
+                    slow.bound(v, made.read(v))
+                slow.settle(start)
+        return made.finish() if slow is None else slow.finish()
 
     def rewritten(self, eqn: Eqn, ins: tuple[Atom, ...]) -> None:
         """Apply rules to one equation until none matches, and append the result."""
-        prim, (out,) = eqn.prim, eqn.outs
-        for _ in range(ROUNDS):
-            found = self.applied(prim, ins, out)
+        found = self.reduced(Eqn(eqn.prim, ins, eqn.outs, source=eqn.source))
+        if not isinstance(found, Eqn):
+            self.made.replace(eqn, [found])
+            return
+        if found.prim != eqn.prim or found.ins != ins:
+            self.made.changed = True
+        self.made.keep(eqn._replace(prim=found.prim), found.ins)
+        self.by_var[self.made.b.next_id - 1] = self.made.b.eqns[-1]
+
+    def emit(self, prim: Primitive, ins: tuple[Atom, ...]) -> tuple[Atom, ...]:
+        """Append an equation of a right side, after rules have been applied to it."""
+        b = self.made.b
+        outs, effects = typing_of(prim, tuple([a.type for a in ins]))
+        if len(outs) == 1 and not effects and self.cost is None and not self.nested:
+            self.nested = True
+            found = self.reduced(Eqn(prim, ins, (Var(b.next_id, outs[0]),), source=self.source))
+            self.nested = False
+            if not isinstance(found, Eqn):
+                return (found,)
+            prim, ins = found.prim, found.ins
+        made = b.emit_typed(prim, ins, outs, effects, self.source)
+        self.by_var.update((v.id, b.eqns[-1]) for v in made)
+        return made
+
+    def reduced(self, eqn: Eqn) -> Eqn | Atom:
+        """Return the equation to which no rule applies, or the atom, in place of an equation.
+
+        The other equations of right sides are appended.
+        """
+        while self.left:
+            found = self.applied(eqn)
             if found is None:
                 break
-            if not isinstance(found, _Applied):
-                self.made.replace(eqn, [found])
-                return
-            prim, ins = found.prim, found.ins
-            self.made.changed = True
-        (new,) = self.made.keep(eqn._replace(prim=prim), ins)
-        self.by_var[new.id] = Eqn(prim, ins, (new,))
+            self.left -= 1
+            if not isinstance(found, Eqn):
+                return found
+            eqn = found
+        return eqn
 
-    def applied(self, prim: Primitive, ins: tuple[Atom, ...], out: Var) -> Atom | _Applied | None:
-        """Return the replacement of an application by the first rule that applies; else None."""
-        for rule, left in self.rules.get(type(prim), ()):
-            match = self.matched(rule, left, prim, ins)
-            if match is None:
+    def applied(self, eqn: Eqn) -> Eqn | Atom | None:
+        """Return the replacement of an equation by the first rule that applies; else None."""
+        b = self.made.b
+        for rule, left in self.rules.get(type(eqn.prim), ()):
+            match = self.matched(rule, left, eqn)
+            right = None if match is None else decided(rule, match)
+            if match is None or right is None:
                 continue
-            right = rule.right
-            if not isinstance(right, Pattern):
-                right = check_right(rule, _called(rule, "right side", right, match))
-            made = _instance(right, match, out)
-            # An equal result, such as swapped operands matched both ways, is no progress.
-            if made is not None and made != (prim, ins):
-                return made
+            begun = len(b.eqns), b.next_id
+            try:
+                found = self.replacement(right, match, eqn)
+                if not self.is_worse(found, eqn, match, begun[0]):
+                    return found
+            except UNFIT:
+                pass
+            del b.eqns[begun[0] :]
+            b.next_id = begun[1]
         return None
 
-    def matched(
-        self, rule: RewriteRule, left: App, prim: Primitive, ins: tuple[Atom, ...]
-    ) -> Match | None:
-        if not ins or family(ins[0].type.dtype) not in rule.families:
+    def matched(self, rule: RewriteRule, left: App, eqn: Eqn) -> Match | None:
+        """Return the match of a left side, if all of it is free of effects."""
+        ins = eqn.ins
+        if rule.families != ANY and (not ins or family(ins[0].type.dtype) not in rule.families):
             return None
         match = Match()
-        if not self.app(left, prim, ins, match):
+        if not match_app(left, eqn, self.scope, match):
             return None
-        return (
-            match if rule.where is None or _called(rule, "condition", rule.where, match) else None
-        )
+        return None if any(inner.effects for inner in match.inside) else match
 
-    def app(self, pattern: App, prim: Primitive, ins: Sequence[Atom], match: Match) -> bool:
-        expected = pattern.prim
-        fits = type(prim) is expected if isinstance(expected, type) else prim == expected
-        if not fits or len(ins) != len(pattern.args):
+    def replacement(self, right: Pattern | Seq, match: Match, eqn: Eqn) -> Eqn | Atom:
+        """Return the right side for a match. Raises Unfit or EffaxError unless it fits."""
+        made = Replacement(match, self.emit)
+        (out,) = eqn.outs
+        if isinstance(right, Seq):
+            raise Unfit
+        if not isinstance(right, App):
+            return made.whole(right, out.type)
+        prim, ins = made.application(right, out.type)
+        typing = typing_of(prim, tuple([a.type for a in ins]))
+        if typing.outs != (out.type,) or typing.effects:
+            raise Unfit
+        new = Eqn(prim, ins, (Var(self.made.b.next_id, out.type),), source=eqn.source)
+        literals = folded(new) if all(isinstance(a, Lit) for a in ins) else None
+        return new if literals is None else literals[0]
+
+    def is_worse(self, found: Eqn | Atom, eqn: Eqn, match: Match, start: int) -> bool:
+        """Return whether a replacement is no progress, or does not cost less."""
+        if isinstance(found, Eqn) and (found.prim, found.ins) == (eqn.prim, eqn.ins):
+            # Such as swapped operands that are matched in both orders.
+            return True
+        if self.cost is None or self.slow is None:
             return False
-        if pattern.name:
-            match.prims[pattern.name] = prim
-        return all(self.atom(p, a, match) for p, a in zip(pattern.args, ins, strict=True))
-
-    def atom(self, pattern: Pattern, atom: Atom, match: Match) -> bool:
-        match pattern:
-            case Hole(name):
-                return match_hole(match, name, atom)
-            case Number(value):
-                return isinstance(atom, Lit) and atom == number_as(value, atom.type)
-            case App():
-                eqn = self.by_var.get(atom.id) if isinstance(atom, Var) else None
-                return eqn is not None and self.app(pattern, eqn.prim, eqn.ins, match)
+        known = self.slow.known
+        dead = self.slow.dead_inside(match, set())
+        new = [*known.eqns[start:], *([found] if isinstance(found, Eqn) else [])]
+        return not cheaper(self.cost, new, [*[known.eqns[i] for i in sorted(dead)], eqn])
 
 
-class _Applied(NamedTuple):
-    """An application on the right side of a rule."""
-
-    prim: Primitive
-    ins: tuple[Atom, ...]
-
-
-def match_hole(match: Match, name: str, atom: Atom) -> bool:
-    """Bind a hole, or compare with its binding; return whether it matches."""
-    return match.atoms.setdefault(name, atom) == atom
+def decided(rule: RewriteRule, match: Match) -> Pattern | Seq | None:
+    """Return the right side of a rule for a match; None if its condition does not hold."""
+    if rule.where is not None and not _called(rule, "condition", rule.where, match):
+        return None
+    right = rule.right
+    if isinstance(right, Pattern | Seq):
+        return right
+    return check_right(rule, _called(rule, "right side", right, match))
 
 
 def _called(rule: RewriteRule, part: str, function: Callable[[Match], T], match: Match) -> T:
     """Call a function of a rule. Raises TransformError with the rule's name."""
     with wrap_errors(f"the {part} of the rule {rule.name}", (TransformError,), REMEDY):
         return function(match)
-
-
-def _instance(right: Pattern, match: Match, out: Var) -> Atom | _Applied | None:
-    """Return the right side for a match; None if its type differs from the replaced result's."""
-    if isinstance(right, App):
-        return _application(right, match, out)
-    atom = _leaf(right, match, out.type)
-    if atom is None or atom.type is out.type:
-        return atom
-    shape = out.type.shape
-    if isinstance(right, Number) and shape and isinstance(out.type, ArrayType):
-        return _typed(BroadcastInDim(shape, ()), (atom,), out)
-    return None
-
-
-def _application(right: App, match: Match, out: Var) -> _Applied | None:
-    prim = right.prim() if isinstance(right.prim, type) else right.prim
-    holes = [match.atoms[a.name] for a in right.args if isinstance(a, Hole)]
-    like = holes[0].type if holes else out.type
-    atoms = [_leaf(a, match, like) for a in right.args]
-    known = tuple([a for a in atoms if a is not None])
-    return _typed(prim, known, out) if len(known) == len(atoms) else None
-
-
-def _typed(prim: Primitive, ins: tuple[Atom, ...], out: Var) -> _Applied | None:
-    """Return the application; None if it has effects, or another type than the replaced result."""
-    try:
-        typing = typing_of(prim, tuple([a.type for a in ins]))
-    except EffaxError:
-        return None
-    same = typing.outs == (out.type,) and not typing.effects
-    return _Applied(prim, ins) if same else None
-
-
-def _leaf(pattern: Pattern, match: Match, like: Type) -> Atom | None:
-    """Return the atom of a hole, or a number in the dtype of ``like``."""
-    if isinstance(pattern, Hole):
-        return match.atoms[pattern.name]
-    return number_as(pattern.value, like) if isinstance(pattern, Number) else None
-
-
-def number_as(value: Scalar, like: Type) -> Lit | None:
-    """Return the number in the dtype of ``like``; None if that dtype does not represent it."""
-    kind = family(like.dtype)
-    if isinstance(value, complex) and kind != "complex":
-        return None
-    if kind in ("bool", "int", "uint") and not _fits(value.real, like):
-        return None
-    try:
-        return lit(value, like)
-    except (EffaxError, OverflowError):
-        return None
-
-
-def _fits(value: float, like: Type) -> bool:
-    """Return whether a dtype of integers or booleans represents a number."""
-    least, most = (0, 1) if like.dtype.kind == "b" else int_bounds(like.dtype)
-    return least <= value <= most and value % 1 == 0

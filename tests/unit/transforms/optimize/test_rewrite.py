@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -171,7 +172,6 @@ def rule(**changes: Any) -> Callable[[], RewriteRule]:
             r"did you mean `value`\?",
         ),
         (rule(right=0.0), r"right side of the rule mine is not a pattern(.|\n)*`Number\(0\.0\)`"),
-        (rule(right=App(p.Neg, App(p.Neg, x))), "more than one equation"),
         (rule(right=App(Transpose, x)), r"without its parameters(.|\n)*`Transpose\(\.\.\.\)`"),
         (rule(families=frozenset()), "has no family"),
         (rule(families="float"), r"has no family(.|\n)*frozenset\(\{'float'\}\)"),
@@ -229,7 +229,6 @@ def test_functions_of_rules_that_fail_are_named() -> None:
     assert "right side of the rule mine raises ZeroDivisionError" in error.what
     assert isinstance(error.__cause__, ZeroDivisionError)
     assert "does not return a pattern" in failing(lambda match: None).what
-    assert "more than one equation" in failing(lambda m: App(p.Neg, App(p.Neg, x))).what
     assert "has a hole that the left side lacks" in failing(lambda m: App(p.Neg, y)).what
 
 
@@ -241,7 +240,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("wrong", WRONG, ids=str)
+@pytest.mark.parametrize("wrong", WRONG, ids=attrgetter("name"))
 def test_a_wrong_rule_is_reported_at_one_place(wrong: RewriteRule) -> None:
     with pytest.raises(LawBroken, match=r"on np\.array(.|\n)*the left side is"):
         laws.rule_is_sound(wrong)
@@ -265,7 +264,7 @@ def test_a_wrong_rule_is_reported_at_one_place(wrong: RewriteRule) -> None:
             "does not apply",
         ),
     ],
-    ids=str,
+    ids=attrgetter("name"),
 )
 def test_a_rule_that_was_not_tried_is_not_true(untried: RewriteRule, says: str) -> None:
     with pytest.raises(LawBroken, match=says):
@@ -283,7 +282,7 @@ FALSE = [
 ]
 
 
-@pytest.mark.parametrize("false", FALSE, ids=str)
+@pytest.mark.parametrize("false", FALSE, ids=attrgetter("name"))
 def test_rules_are_tried_in_every_dtype_and_where_squares_overflow(false: RewriteRule) -> None:
     with pytest.raises(LawBroken, match=r"on np\.array(.|\n)*the left side is"):
         laws.rule_is_sound(false)
