@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,7 +43,7 @@ def test_loops_written_out(jaxpr: Jaxpr, seed: int) -> None:
     laws.pass_keeps_its_guarantees(jaxpr, seed, unroll_to(60))
 
 
-@pytest.mark.parametrize("rule", RULES, ids=str)
+@pytest.mark.parametrize("rule", RULES, ids=attrgetter("name"))
 def test_rule(rule: RewriteRule) -> None:
     """left(x) = right(x), bit by bit"""
     laws.rule_is_sound(rule)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from operator import attrgetter
 from typing import Final
 
 import pytest
@@ -189,7 +190,7 @@ WRONG_RULES: Final = (
 )
 
 
-@pytest.mark.parametrize("rule", WRONG_RULES, ids=str)
+@pytest.mark.parametrize("rule", WRONG_RULES, ids=attrgetter("name"))
 def test_a_wrong_rule_is_caught(rule: RewriteRule) -> None:
     with pytest.raises(LawBroken):
         laws.rule_is_sound(rule)

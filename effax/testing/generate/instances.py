@@ -15,7 +15,19 @@ from effax.ir.primitive import Primitive
 from effax.ir.syntax import Atom, Jaxpr, Lit, Var
 from effax.ir.types import ArrayType, Type
 from effax.transforms.optimize.patterns import instance_of
-from effax.transforms.optimize.rewrite import App, Hole, Number, Pattern, RewriteRule, number_as
+from effax.transforms.optimize.rewrite import (
+    AnyNumber,
+    App,
+    Hole,
+    IndexHole,
+    Number,
+    Pattern,
+    Rest,
+    RewriteRule,
+    Sample,
+    number_as,
+)
+from effax.transforms.optimize.rewrite_rule import steps_of
 
 x: Final = Hole("x")
 y: Final = Hole("y")
@@ -96,12 +108,21 @@ def patterns_of(wanted: Wanted) -> tuple[App, ...]:
         case App():
             found = [wanted]
         case RewriteRule():
-            found = [s.left for s in wanted.samples] or [wanted.left]
+            found = [s.left for s in wanted.samples if isinstance(s, Sample)]
+            if not found:
+                found = [*_singles(wanted)]
         case _:
             found = [*_applications(wanted)]
     for pattern in found:
         _check_parameters(pattern)
     return tuple(found)
+
+
+def _singles(rule: RewriteRule) -> Iterator[App]:
+    """Yield the steps of the left side of a rule."""
+    for step in steps_of(rule.left):
+        if isinstance(step.value, App):
+            yield step.value
 
 
 def _applications(prim: Primitive | type[Primitive]) -> Iterator[App]:
@@ -198,6 +219,11 @@ def _number(number: Number, like: Type) -> Lit:
     return found
 
 
+def holes_number(name: str) -> int:
+    """Return a number for a literal of this name."""
+    return 2 + len(name) % 3
+
+
 def _instance(b: Builder, app: App, pick: Pick, holes: dict[str, Atom]) -> Var:
     args: list[Atom | None] = []
     for arg in app.args:
@@ -210,6 +236,10 @@ def _instance(b: Builder, app: App, pick: Pick, holes: dict[str, Atom]) -> Var:
                 args.append(_instance(b, arg, pick, holes))
             case Number():
                 args.append(None)
+            case AnyNumber():
+                args.append(_number(Number(holes_number(arg.name)), pick().type))
+            case Rest() | IndexHole():
+                raise BadArgument(f"{app} has operands that are not given", "an instance")
     like = next((a.type for a in reversed(args) if a is not None), None)
     if like is None:
         like = pick().type

@@ -17,16 +17,20 @@ from effax.ir.errors import EffaxError
 from effax.ir.eval.numpy import evaluate
 from effax.ir.syntax import Atom, Jaxpr, Lit
 from effax.ir.types import Shape, Type, array_type
+from effax.testing.generate.rule_programs import has_own_programs, rule_programs
 from effax.testing.generate.special_values import all_together, identical, special_values
-from effax.testing.generate.values import shown
+from effax.testing.generate.values import run, shown
 from effax.testing.laws.law import About, law
 from effax.transforms.framework.runner import unwrap
 from effax.transforms.optimize.patterns import orders, parts
 from effax.transforms.optimize.rewrite import (
+    AnyNumber,
     App,
     Hole,
+    IndexHole,
     Number,
     Pattern,
+    Rest,
     RewriteRule,
     Sample,
     number_as,
@@ -45,8 +49,8 @@ def rule_is_sound(rule: RewriteRule, seed: int = 0) -> None:
     combinations of special values, as scalars and along an axis.
     """
     rng = np.random.default_rng(seed)
-    applied = 0
-    for instance in instances(rule):
+    applied = _applied_to_programs(rule, rng) if has_own_programs(rule) else 0
+    for instance in () if has_own_programs(rule) else instances(rule):
         jaxpr = program_of(rule, instance)
         made = unwrap(rewriting([rule])(jaxpr))
         if made == jaxpr and rule.where is not None and not instance.is_given:
@@ -65,6 +69,33 @@ def rule_is_sound(rule: RewriteRule, seed: int = 0) -> None:
         f"side types, its first operand is of {', '.join(sorted(rule.families))} and its "
         "condition holds; declare `samples`"
     )
+
+
+def _applied_to_programs(rule: RewriteRule, rng: np.random.Generator) -> int:
+    """Compare both sides on programs, contents of references included; return how many there were.
+
+    The rule must apply to those that are samples.
+    """
+    applied = 0
+    for jaxpr in rule_programs(rule):
+        made = unwrap(rewriting([rule])(jaxpr))
+        if made == jaxpr:
+            assert jaxpr not in rule.samples, f"the rule does not apply to its sample:\n{jaxpr}"
+            continue
+        applied += 1
+        assert isinstance(check(made), Success), f"the right side is ill typed:\n{made}"
+        for _ in range(8):
+            inputs = [special_values(rng, t) for t in jaxpr.in_types]
+            before, after = run(jaxpr, inputs), run(made, inputs)
+            found = zip(
+                [*before.outs, *before.contents], [*after.outs, *after.contents], strict=True
+            )
+            for x, y in found:
+                if not identical(np.asarray(x), np.asarray(y)):
+                    raise AssertionError(
+                        _unequal(inputs, np.asarray(x), np.asarray(y), jaxpr, made)
+                    )
+    return applied
 
 
 def inputs_of(rng: np.random.Generator, jaxpr: Jaxpr, shape: Shape) -> Iterator[list[np.ndarray]]:
@@ -131,7 +162,9 @@ class Instance(NamedTuple):
 
 def instances(rule: RewriteRule) -> Iterator[Instance]:
     """Yield the instances of a rule, in all dtypes in which its left side types."""
-    samples = rule.samples or tuple(Sample(rule.left, shape) for shape in ((), (MANY,)))
+    samples = [s for s in rule.samples if isinstance(s, Sample)]
+    if not samples and isinstance(rule.left, App):
+        samples = [Sample(rule.left, shape) for shape in ((), (MANY,))]
     for sample, shape, dtype in samples:
         for left in orders(sample):
             fixed = {p.name: as_dtype(dtype) for p in parts(left) if isinstance(p, Hole) and dtype}
@@ -166,6 +199,8 @@ def _typings(rule: RewriteRule, pattern: Pattern, shape: Shape, dtypes: Dtypes) 
                 with suppress(EffaxError):
                     (out,) = typing_of(prim, types).outs
                     yield _Typed(out, inner.dtypes, inner.numbers, types[0].dtype)
+        case AnyNumber() | Rest() | IndexHole():
+            return
 
 
 def _arguments(
@@ -193,6 +228,7 @@ def program_of(rule: RewriteRule, instance: Instance) -> Jaxpr:
             return holes[pattern.name]
         if isinstance(pattern, Number):
             return next(numbers)
+        assert isinstance(pattern, App), "others are tried on programs"
         return b(with_parameters(rule, pattern), *map(build, pattern.args))
 
     return b.finish([build(instance.left)])

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from effax.effects import ArgIndex, Row
+from effax.ir.analysis.queries import PathStep
 from effax.ir.build import lit
 from effax.ir.dtypes import family, int_bounds
 from effax.ir.errors import BadArgument, EffaxError
@@ -18,19 +19,8 @@ from effax.ir.primitive import Primitive, Region
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Scalar, Var
 from effax.ir.types import Type
 from effax.transforms.optimize.hole_types import hole_type
-from effax.transforms.optimize.patterns import (
-    EFFECTS,
-    AnyNumber,
-    App,
-    At,
-    Body,
-    Hole,
-    Number,
-    Param,
-    Pattern,
-    Rest,
-    near,
-)
+from effax.transforms.optimize.holes import AnyNumber, Hole, IndexHole, Number, Param, Rest, near
+from effax.transforms.optimize.patterns import EFFECTS, App, Body, Pattern
 
 T = TypeVar("T")
 
@@ -67,10 +57,10 @@ class Match:
         prims: the primitive of each named application.
         eqns: the equation of each named application.
         rests: the atoms of each ``Rest``.
-        indices: the index of each ``At``.
+        indices: the index of each ``IndexHole``.
         params: the value of each ``Param``.
         sizes: the named sizes of the types.
-        path: the subjaxprs that lead to the program, outermost first, as those of a ``Place``.
+        path: the steps that lead to the program, outermost first, as those of a ``Place``.
         jaxpr: the program that contains the equations; None while it is being rewritten.
         positions: the positions of the matched equations there, in order.
     """
@@ -81,6 +71,7 @@ class Match:
         "indices",
         "inside",
         "jaxpr",
+        "outside",
         "params",
         "path",
         "positions",
@@ -99,7 +90,7 @@ class Match:
         self.indices: Bindings[Index] = Bindings()
         self.params: Bindings[object] = Bindings()
         self.sizes: Bindings[int] = Bindings()
-        self.path: tuple[str, ...] = ()
+        self.path: tuple[PathStep, ...] = ()
         self.jaxpr: Jaxpr | None = None
         self.positions: tuple[int, ...] = ()
         # The program in which a name is bound, the one outside excepted.
@@ -107,6 +98,8 @@ class Match:
         # Equations of the program that match applications inside of others.
         self.inside: list[Eqn] = []
         self.regions: dict[str, Path] = {}
+        # Names that must be bound outside of regions.
+        self.outside: frozenset[str] = frozenset()
 
     def value(self, name: str) -> Scalar:
         """Return the value of a literal. Raises BadArgument unless the name is one's."""
@@ -121,13 +114,13 @@ class Match:
         for name in ("atoms", "prims", "eqns", "rests", "indices", "params", "sizes"):
             setattr(made, name, Bindings(getattr(self, name)))
         made.scopes, made.regions = {**self.scopes}, {**self.regions}
-        made.inside = [*self.inside]
+        made.inside, made.outside = [*self.inside], self.outside
         return made
 
     def __repr__(self) -> str:
         names = {**self.atoms, **self.rests, **self.params, **self.prims}
         inner = ", ".join(f"{name}={found}" for name, found in names.items())
-        at = "/".join([*self.path, *map(str, self.positions)])
+        at = "/".join([*map(str, self.path), ",".join(map(str, self.positions))])
         return f"Match({at}: {inner})" if self.jaxpr is not None else f"Match({inner})"
 
 
@@ -172,7 +165,7 @@ def _match_operands(app: App, eqn: Eqn, scope: Scope, match: Match) -> bool:
         n = len(args) - 1
         if len(ins) < n or not match_rest(last.name, ins[n:], scope, match):
             return False
-    elif isinstance(last, At):
+    elif isinstance(last, IndexHole):
         n = len(args) - 1
         if len(ins) < n or not _match_index(last.name, eqn, ins[n:], scope, match):
             return False
@@ -187,7 +180,8 @@ def match_rest(name: str, atoms: Sequence[Atom], scope: Scope, match: Match) -> 
     """Bind several atoms, or compare with their binding; return whether they match."""
     several, path = _together(atoms, scope)
     return (
-        match.rests.setdefault(name, several) == several
+        _may_be_bound(name, path, match)
+        and match.rests.setdefault(name, several) == several
         and match.scopes.setdefault(name, path) == path
     )
 
@@ -199,7 +193,8 @@ def _match_index(name: str, eqn: Eqn, atoms: Sequence[Atom], scope: Scope, match
     operands, path = _together(atoms, scope)
     index = Index(indexer, operands)
     return (
-        match.indices.setdefault(name, index) == index
+        _may_be_bound(name, path, match)
+        and match.indices.setdefault(name, index) == index
         and match.scopes.setdefault(name, path) == path
     )
 
@@ -216,14 +211,14 @@ def match_atom(pattern: Pattern, atom: Atom, scope: Scope, match: Match) -> bool
     """Return whether an atom matches a pattern, and bind its names."""
     match pattern:
         case Hole(name, type_):
-            return (not type_ or _has_type(type_, atom.type, match)) and bind(
+            return (not type_ or _has_type(type_, atom.type, match)) and match_name(
                 name, atom, scope, match
             )
         case Number(value):
             return isinstance(atom, Lit) and atom == number_as(value, atom.type)
         case AnyNumber(name, type_):
             fits = isinstance(atom, Lit) and (not type_ or _has_type(type_, atom.type, match))
-            return fits and bind(name, atom, scope, match)
+            return fits and match_name(name, atom, scope, match)
         case App():
             eqn = scope.by_var.get(atom.id) if isinstance(atom, Var) else None
             if eqn is None or (len(eqn.outs) > 1 and eqn.outs[0] != atom):
@@ -237,12 +232,18 @@ def match_atom(pattern: Pattern, atom: Atom, scope: Scope, match: Match) -> bool
             return False
 
 
-def bind(name: str, atom: Atom, scope: Scope, match: Match) -> bool:
+def match_name(name: str, atom: Atom, scope: Scope, match: Match) -> bool:
     """Bind a name, or compare with its binding; return whether it matches."""
     found, path = _outermost(atom, scope)
-    if match.atoms.setdefault(name, found) != found:
-        return False
-    return (not path and not match.scopes) or match.scopes.setdefault(name, path) == path
+    return (
+        _may_be_bound(name, path, match)
+        and match.atoms.setdefault(name, found) == found
+        and (not (path or match.scopes) or match.scopes.setdefault(name, path) == path)
+    )
+
+
+def _may_be_bound(name: str, path: Path, match: Match) -> bool:
+    return not path or name not in match.outside
 
 
 def _outermost(atom: Atom, scope: Scope) -> tuple[Atom, Path]:
@@ -292,6 +293,8 @@ def scope_of(eqn: Eqn, regions: Sequence[Region], k: int, outer: Scope) -> Scope
 
 
 def _match_body(body: Body, scope: Scope, jaxpr: Jaxpr, match: Match) -> bool:
+    if body.invariant:
+        match.outside |= frozenset(body.invariant)
     return (
         (body.ins is None or _match_several(body.ins, jaxpr.binders, scope, match))
         and (body.outs is None or _match_several(body.outs, jaxpr.outs, scope, match))

@@ -8,7 +8,7 @@
     App(Transpose, App(Transpose, x, name="inner"), name="outer")
     App(Dot, Hole("x", "float[n,m]"), Hole("y", "float[m,k]"), params={"precision": Param("p")})
 
-    r, i = Hole("r"), At("i")
+    r, i = Hole("r"), IndexHole("i")
     Seq(Let("v", App(Get, r, i)), App(Swap, r, App(Add, "v", x), i))  # v = r[i]; r[i] = v + x
 
     # A loop with an equation that could be outside of it
@@ -21,19 +21,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import product
-from math import isnan
-from typing import Final
+from typing import Final, NamedTuple
 
 from effax.effects import Accum, Alloc, Free, Read, SideEffect, Write
 from effax.ir.errors import BadArgument
 from effax.ir.primitive import Primitive
 from effax.ir.prims import Binary, Unary
 from effax.ir.registry import is_concrete
-from effax.ir.syntax import Scalar
 from effax.ir.text.format import fields_of
+from effax.ir.types import Shape
 from effax.transforms.optimize.hole_types import hole_type
+from effax.transforms.optimize.holes import (
+    AnyNumber,
+    Hole,
+    IndexHole,
+    Number,
+    Param,
+    Rest,
+    check_name,
+    near,
+)
 
 BOOL: Final = frozenset({"bool"})
 INTEGERS: Final = frozenset({"int", "uint"})
@@ -56,136 +64,6 @@ AnyPrimitive = Primitive | type[Primitive]
 Kind = type[Primitive]
 
 
-def check_name(name: object, what: str) -> None:
-    """Raise BadArgument unless a name is a word."""
-    if not isinstance(name, str) or not name.isidentifier():
-        raise BadArgument(f"{what} needs a name", "a word, such as 'x'", f"{name!r:.60}")
-    if name in ("True", "False", "inf", "nan"):
-        raise BadArgument(f"{what} has the name of a number", "another word", name)
-
-
-@dataclass(frozen=True, slots=True)
-class Hole:
-    """Match any atom, the same in each occurrence.
-
-    ``Hole("x", "float[n,_]")`` matches atoms of such a type: a dtype or a family of dtypes, then
-    sizes, names of sizes, ``_`` for any size, or ``...`` for any shape; ``Ref{f32[...]}`` for
-    references. Without a type, it matches any.
-
-    Raises:
-        BadArgument: the name is not a word, or the type is invalid.
-    """
-
-    name: str
-    type: str = ""
-
-    def __post_init__(self) -> None:
-        check_name(self.name, "a hole")
-        if self.type:
-            hole_type(self.type)
-
-    def __str__(self) -> str:
-        return f"{self.name}:{self.type}" if self.type else self.name
-
-
-@dataclass(frozen=True, slots=True)
-class AnyNumber:
-    """Match any literal, the same in each occurrence; its value is ``match.value(name)``.
-
-    On the right side, an application to literals alone is evaluated:
-    ``App(Add, AnyNumber("c"), AnyNumber("d"))`` is a literal.
-
-    Raises:
-        BadArgument: the name is not a word, or the type is invalid.
-    """
-
-    name: str
-    type: str = ""
-
-    def __post_init__(self) -> None:
-        check_name(self.name, "a number")
-        if self.type:
-            hole_type(self.type)
-
-    def __str__(self) -> str:
-        return f"#{self.name}:{self.type}" if self.type else f"#{self.name}"
-
-
-@dataclass(frozen=True, slots=True)
-class Number:
-    """Match a literal of this value, in every dtype that represents it; 0.0 is not -0.0.
-
-    Raises BadArgument for another type, and for nan, which equals no value.
-    """
-
-    value: Scalar
-
-    def __post_init__(self) -> None:
-        value: object = self.value
-        if not isinstance(value, bool | int | float | complex):
-            raise BadArgument(
-                "the value of a `Number` must be a Python number",
-                expected="bool, int, float or complex",
-                found=f"{value!r:.60}",
-                remedy="`.item()` returns the number of an array without axes",
-            )
-        if isnan(complex(value).real) or isnan(complex(value).imag):
-            raise BadArgument("nan matches no literal, since it equals no value", "another number")
-
-    def __str__(self) -> str:
-        return repr(self.value)
-
-
-@dataclass(frozen=True, slots=True)
-class Rest:
-    """Match all operands from here on, as the last argument of an application.
-
-    Raises BadArgument unless the name is a word.
-    """
-
-    name: str
-
-    def __post_init__(self) -> None:
-        check_name(self.name, "the rest of the operands")
-
-    def __str__(self) -> str:
-        return f"*{self.name}"
-
-
-@dataclass(frozen=True, slots=True)
-class At:
-    """Match the index of a load, store or accumulation, as the last argument; the same in each.
-
-    It is the ``indexer`` of the primitive and the operands of the index.
-    Raises BadArgument unless the name is a word.
-    """
-
-    name: str
-
-    def __post_init__(self) -> None:
-        check_name(self.name, "an index")
-
-    def __str__(self) -> str:
-        return f"[{self.name}]"
-
-
-@dataclass(frozen=True, slots=True)
-class Param:
-    """Match any value of a parameter, the same in each occurrence: ``params={"axes": Param("a")}``.
-
-    On the right side, it is the value that was matched. Raises BadArgument unless the name is a
-    word.
-    """
-
-    name: str
-
-    def __post_init__(self) -> None:
-        check_name(self.name, "a parameter")
-
-    def __str__(self) -> str:
-        return f"?{self.name}"
-
-
 @dataclass(frozen=True, slots=True, init=False)
 class App:
     """Match an equation of this primitive, or of any primitive of this class, on such operands.
@@ -198,7 +76,7 @@ class App:
 
     Attributes:
         prim: the primitive, or the class.
-        args: the patterns of the operands; the last may be ``Rest`` or ``At``.
+        args: the patterns of the operands; the last may be ``Rest`` or ``IndexHole``.
         name: its name: functions of a rule read ``match.prims[name]`` and ``match.eqns[name]``.
         type: a condition on the type of its first result, as that of a ``Hole``.
         params: conditions on parameters: a value, or ``Param``.
@@ -270,6 +148,8 @@ class Body:
         outs: the results; the last may be ``Rest``. None: any; on the right side, the old ones.
         contains: applications that equations of the subjaxpr match, with those of effects in order.
         replace: on the right side, what replaces results of named applications of ``contains``.
+        invariant: names that operands of the application must have, in every iteration. Those that
+            the right side of a rule uses outside of bodies are such anyway.
 
     Raises:
         BadArgument: an entry is not a pattern.
@@ -279,6 +159,7 @@ class Body:
     outs: tuple[Pattern, ...] | None
     contains: tuple[App, ...]
     replace: tuple[tuple[str, Pattern], ...]
+    invariant: tuple[str, ...]
 
     def __init__(
         self,
@@ -286,12 +167,14 @@ class Body:
         outs: Sequence[Pattern] | None = None,
         contains: Sequence[App] = (),
         replace: Mapping[str, Pattern] | Sequence[tuple[str, Pattern]] = (),
+        invariant: Sequence[str] = (),
     ) -> None:
         put = object.__setattr__
         put(self, "ins", None if ins is None else tuple(ins))
         put(self, "outs", None if outs is None else tuple(outs))
         put(self, "contains", tuple(contains))
         put(self, "replace", tuple(sorted(dict(replace).items())))
+        put(self, "invariant", tuple(invariant))
         _check_body(self)
 
 
@@ -315,7 +198,7 @@ class Let:
         for name in several:
             check_name(name, "a result")
         given: object = value
-        if not isinstance(given, Pattern) or isinstance(given, Rest | At):
+        if not isinstance(given, Pattern) or isinstance(given, Rest | IndexHole):
             raise not_a_pattern(f"the value of {', '.join(several)}", given)
 
     def __str__(self) -> str:
@@ -351,8 +234,22 @@ class Seq:
         return "; ".join([str(s if s.names else s.value) for s in self.steps]) or "()"
 
 
-Pattern = Hole | AnyNumber | Number | Rest | At | App
-"""A part of a rule: ``Rest`` and ``At`` are only last arguments."""
+Pattern = Hole | AnyNumber | Number | Rest | IndexHole | App
+"""A part of a rule: ``Rest`` and ``IndexHole`` are only last arguments."""
+
+
+class Sample(NamedTuple):
+    """An instance of the left side of a rule, for its law.
+
+    Attributes:
+        left: the application; its primitives have all parameters.
+        shape: the shape of the holes.
+        dtype: the dtype of the holes; None: those of the rule's families in turn.
+    """
+
+    left: App
+    shape: Shape
+    dtype: str | None = None
 
 
 def not_a_pattern(what: str, found: object) -> BadArgument:
@@ -364,7 +261,7 @@ def not_a_pattern(what: str, found: object) -> BadArgument:
         remedy = f"`params={{...: {found!r}}}`"
     return BadArgument(
         f"{what} is not a pattern",
-        expected="`Hole`, `Number`, `AnyNumber`, `App`, or last `Rest` or `At`",
+        expected="`Hole`, `Number`, `AnyNumber`, `App`, or last `Rest` or `IndexHole`",
         found=f"{found!r:.60}",
         remedy=remedy,
     )
@@ -389,7 +286,7 @@ def _check_app(app: App) -> None:
     for i, arg in enumerate(app.args):
         given: object = arg
         if not isinstance(given, Pattern) or (
-            isinstance(given, Rest | At) and i < len(app.args) - 1
+            isinstance(given, Rest | IndexHole) and i < len(app.args) - 1
         ):
             raise not_a_pattern(f"an argument of {kind.name}", given)
     if app.name:
@@ -410,7 +307,7 @@ def _check_arity(app: App) -> None:
             expected=str(count),
             found=f"{len(app.args)}: {app}",
         )
-    if app.args and isinstance(app.args[-1], At) and "indexer" not in _field_names(kind):
+    if app.args and isinstance(app.args[-1], IndexHole) and "indexer" not in _field_names(kind):
         raise BadArgument(
             f"{kind.name} has no index",
             expected="a primitive with an `indexer`, such as `Get`, `Swap` or `AddUpdate`",
@@ -451,6 +348,8 @@ def _field_names(kind: Kind) -> tuple[str, ...]:
 
 
 def _check_body(body: Body) -> None:
+    for name in body.invariant:
+        check_name(name, "an operand")
     for what, entries, allowed in (
         ("an input", body.ins or (), (Hole, Rest)),
         ("a result", body.outs or (), (Hole, AnyNumber, Number, App, Rest)),
@@ -461,12 +360,6 @@ def _check_body(body: Body) -> None:
             last = i == len(entries) - 1
             if not isinstance(entry, allowed) or (isinstance(entry, Rest) and not last):
                 raise not_a_pattern(f"{what} of a body", entry)
-
-
-def near(name: str, known: Iterable[str]) -> str | None:
-    """Return the remedy for an unknown name that resembles a known one; else None."""
-    close = get_close_matches(name, list(known), 1)
-    return f"did you mean `{close[0]}`?" if close else None
 
 
 def parts(pattern: Pattern | Seq) -> Iterator[Pattern]:
@@ -509,7 +402,7 @@ def _orders_of(pattern: Pattern) -> list[Pattern]:
 def _orders_in(body: Body) -> list[Body]:
     outs = None if body.outs is None else [*product(*map(_orders_of, body.outs))]
     return [
-        Body(body.ins, results, contains, body.replace)
+        Body(body.ins, results, contains, body.replace, body.invariant)
         for results in ([None] if outs is None else outs)
         for contains in product(*map(_orders, body.contains))
     ]

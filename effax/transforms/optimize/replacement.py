@@ -10,21 +10,12 @@ from effax.ir.build import Builder, typing_of
 from effax.ir.errors import EffaxError
 from effax.ir.primitive import Primitive, Region
 from effax.ir.prims import BroadcastInDim
-from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Scalar, Var
 from effax.ir.types import ArrayType, Type
 from effax.transforms.optimize.fold import folded
+from effax.transforms.optimize.holes import AnyNumber, Hole, IndexHole, Number, Param, Rest
 from effax.transforms.optimize.matcher import OUTSIDE, Match, Path, Scope, number_as, scope_of
-from effax.transforms.optimize.patterns import (
-    AnyNumber,
-    App,
-    At,
-    Body,
-    Hole,
-    Number,
-    Param,
-    Pattern,
-    Rest,
-)
+from effax.transforms.optimize.patterns import App, Body, Pattern
 
 T = TypeVar("T")
 
@@ -63,17 +54,19 @@ class Replacement:
         self.values: dict[str, Atom] = {}
         self._shared: dict[App, tuple[Atom, ...]] = {}
 
-    def atom(self, pattern: Pattern, like: Type) -> Atom:
+    def atom(self, pattern: Pattern, like: Type | None) -> Atom:
         """Return the atom of a pattern, after its equations. Raises Unfit or EffaxError."""
         match pattern:
             case Hole(name) | AnyNumber(name):
                 return self._named(name)
             case Number(value):
-                return _present(number_as(value, like))
+                return self._number(value, like)
             case App():
                 outs = self.results(pattern, like)
                 if len(outs) == 1:
                     return outs[0]
+            case Rest() | IndexHole():
+                pass
         raise Unfit
 
     def whole(self, pattern: Pattern, type_: Type) -> Atom:
@@ -85,7 +78,7 @@ class Replacement:
             raise Unfit
         return found
 
-    def results(self, app: App, like: Type) -> tuple[Atom, ...]:
+    def results(self, app: App, like: Type | None) -> tuple[Atom, ...]:
         """Return the results of an application, whose equal ones without effects are one."""
         known = self._shared.get(app)
         if known is not None:
@@ -102,7 +95,7 @@ class Replacement:
             self._shared[app] = made
         return made
 
-    def application(self, app: App, like: Type) -> tuple[Primitive, tuple[Atom, ...]]:
+    def application(self, app: App, like: Type | None) -> tuple[Primitive, tuple[Atom, ...]]:
         """Return the primitive and the operands of an application, after their equations."""
         ins: list[Atom | None] = []
         for arg in app.args:
@@ -110,7 +103,7 @@ class Replacement:
                 case Rest(name):
                     atoms = self.match.rests[name]
                     ins += [self._found(a, self.match.scopes.get(name, OUTSIDE)) for a in atoms]
-                case At(name):
+                case IndexHole(name):
                     path = self.match.scopes.get(name, OUTSIDE)
                     ins += [self._found(a, path) for a in self.match.indices[name].operands]
                 case Number():
@@ -119,8 +112,11 @@ class Replacement:
                     ins.append(self.atom(arg, like))
         first = next((a.type for a in ins if a is not None), like)
         values = iter([arg.value for arg in app.args if isinstance(arg, Number)])
-        filled = [_present(number_as(next(values), first)) if a is None else a for a in ins]
+        filled = [self._number(next(values), first) if a is None else a for a in ins]
         return self._primitive(app, filled), tuple(filled)
+
+    def _number(self, value: Scalar, like: Type | None) -> Lit:
+        return _present(None if like is None else number_as(value, like))
 
     def _primitive(self, app: App, ins: Sequence[Atom]) -> Primitive:
         base = self.match.eqns.get(app.name) if app.name else None
@@ -134,7 +130,7 @@ class Replacement:
             name: self.match.params[value.name] if isinstance(value, Param) else value
             for name, value in app.params
         }
-        if app.args and isinstance(app.args[-1], At):
+        if app.args and isinstance(app.args[-1], IndexHole):
             values["indexer"] = self.match.indices[app.args[-1].name].indexer
         return app.prim(**values)
 
@@ -145,7 +141,12 @@ class Replacement:
         return self._found(self.match.atoms[name], self.match.scopes.get(name, OUTSIDE))
 
     def _found(self, atom: Atom, path: Path) -> Atom:
-        return atom if isinstance(atom, Lit) else _present(self.find(atom, path))
+        if isinstance(atom, Lit):
+            return atom
+        found = self.find(atom, path)
+        if found is None:
+            raise Unfit
+        return found
 
     def _with_bodies(self, app: App, base: Eqn, ins: Sequence[Atom]) -> Primitive:
         """Return the matched primitive with its subjaxprs changed."""

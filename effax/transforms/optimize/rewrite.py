@@ -34,6 +34,7 @@ from effax.transforms.framework.rewriter import Transform, at_every_depth
 from effax.transforms.framework.runner import as_result, unwrap, wrap_errors
 from effax.transforms.optimize.dce import dce
 from effax.transforms.optimize.fold import folded
+from effax.transforms.optimize.holes import AnyNumber, Hole, IndexHole, Number, Param, Rest
 from effax.transforms.optimize.matcher import Index, Match, Scope, match_app, number_as
 from effax.transforms.optimize.patterns import (
     ANY,
@@ -43,16 +44,11 @@ from effax.transforms.optimize.patterns import (
     INTEGERS,
     NUMBERS,
     REALS,
-    AnyNumber,
     App,
-    At,
     Body,
-    Hole,
     Let,
-    Number,
-    Param,
     Pattern,
-    Rest,
+    Sample,
     Seq,
     orders,
     parts,
@@ -60,13 +56,8 @@ from effax.transforms.optimize.patterns import (
 )
 from effax.transforms.optimize.replacement import UNFIT, Replacement, Unfit
 from effax.transforms.optimize.rewrite_cost import Cost, cheaper, equation_count, price, weighted
-from effax.transforms.optimize.rewrite_rule import (
-    EFFECTS_OF,
-    RewriteRule,
-    Right,
-    Sample,
-    check_right,
-)
+from effax.transforms.optimize.rewrite_rule import RewriteRule, Right, check_right
+from effax.transforms.optimize.rule_effects import EFFECTS_OF
 from effax.transforms.optimize.sequence_matcher import match
 from effax.transforms.optimize.sequence_rewriter import OrderedSeq, SequenceRewriter
 
@@ -80,11 +71,11 @@ __all__ = [
     "REALS",
     "AnyNumber",
     "App",
-    "At",
     "Body",
     "Cost",
     "Hole",
     "Index",
+    "IndexHole",
     "Let",
     "Match",
     "Number",
@@ -348,6 +339,7 @@ class _Run:
         if rule.families != ANY and (not ins or family(ins[0].type.dtype) not in rule.families):
             return None
         match = Match()
+        match.outside = rule.outside
         if not match_app(left, eqn, self.scope, match):
             return None
         return None if any(inner.effects for inner in match.inside) else match

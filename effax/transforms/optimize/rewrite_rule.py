@@ -4,54 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Set
 from dataclasses import MISSING, dataclass
+from functools import cached_property
 from itertools import product
-from typing import Final, NamedTuple
+from typing import Final
 
-from effax.effects import Accum, Free, Read, SideEffect, Write
 from effax.ir.build import typing_of
 from effax.ir.dtypes import as_dtype
 from effax.ir.errors import BadArgument, EffaxError, IllTyped
 from effax.ir.primitive import Primitive
-from effax.ir.prims import AddUpdate, FreeRef, Freeze, Get, Swap
 from effax.ir.syntax import Jaxpr
 from effax.ir.text.format import fields_of
-from effax.ir.types import ArrayType, Shape, Type, array_type
+from effax.ir.types import ArrayType, Type, array_type
+from effax.transforms.optimize.holes import AnyNumber, Hole, IndexHole, Number, Param, Rest, near
 from effax.transforms.optimize.matcher import Match, number_as
 from effax.transforms.optimize.patterns import (
     ANY,
-    AnyNumber,
     App,
-    At,
-    Hole,
     Let,
-    Number,
-    Param,
     Pattern,
-    Rest,
+    Sample,
     Seq,
     instance_of,
-    near,
     parts,
 )
+from effax.transforms.optimize.rule_effects import accesses, effects_fault
+from effax.transforms.optimize.rule_printer import functions_of, rule_text
 
 Right = Pattern | Seq | Callable[[Match], Pattern | Seq]
 
 MOST_ORDERS: Final = 256
 """A left side may be matched in at most this many orders of commutative operands."""
-
-
-class Sample(NamedTuple):
-    """An instance of the left side of a rule, for its law.
-
-    Attributes:
-        left: the application; its primitives have all parameters.
-        shape: the shape of the holes.
-        dtype: the dtype of the holes; None: those of the rule's families in turn.
-    """
-
-    left: App
-    shape: Shape
-    dtype: str | None = None
 
 
 @dataclass(frozen=True)
@@ -95,16 +77,18 @@ class RewriteRule:
             check_right(self, self.right)
             _check_types(self, self.right)
 
+    @cached_property
+    def outside(self) -> frozenset[str]:
+        """The names that the right side uses outside of subjaxprs."""
+        right = self.right
+        return _outer_names(right) if isinstance(right, Pattern | Seq) else frozenset()
+
     @property
     def references(self) -> dict[str, Callable[[Match], object]]:
         """The functions of the rule, by their names in its text."""
-        from effax.transforms.optimize.rule_text import functions_of
-
         return functions_of(self)
 
     def __str__(self) -> str:
-        from effax.transforms.optimize.rule_text import rule_text
-
         return rule_text(self)
 
 
@@ -142,14 +126,14 @@ def _check_left(rule: RewriteRule) -> None:
 
 
 def _check_names(rule: RewriteRule, left: App | Seq) -> None:
-    holes = {p.name for p in parts(left) if isinstance(p, Hole | AnyNumber | Rest | At)}
+    holes = {p.name for p in parts(left) if isinstance(p, Hole | AnyNumber | Rest | IndexHole)}
     once = [p.name for p in parts(left) if isinstance(p, App) and p.name]
     results = [name for step in steps_of(left) for name in step.names]
     twice = [name for i, name in enumerate(once) if name in holes or name in once[:i]]
     twice += [n for i, n in enumerate(results) if n in results[:i] or n in once]
     kinds: dict[str, type] = {}
     for part in parts(left):
-        if isinstance(part, Hole | AnyNumber | Rest | At):
+        if isinstance(part, Hole | AnyNumber | Rest | IndexHole):
             kind = kinds.setdefault(part.name, type(part))
             twice += [part.name] if kind is not type(part) else []
     if twice:
@@ -163,9 +147,9 @@ def _check_names(rule: RewriteRule, left: App | Seq) -> None:
 def _check_connected(rule: RewriteRule, left: App | Seq) -> None:
     """Raise BadArgument unless each step but the last is found from later ones."""
     steps = steps_of(left)
-    known = names_in(steps[-1].value)
+    known = hole_names(steps[-1].value)
     for step in reversed(steps[:-1]):
-        own = names_in(step.value)
+        own = hole_names(step.value)
         if not known.intersection([*step.names, *operands_of(step)]):
             raise BadArgument(
                 f"a step of the rule {rule.name} shares nothing with later ones",
@@ -182,9 +166,21 @@ def operands_of(step: Let) -> list[str]:
     return [a.name for a in app.args if isinstance(a, Hole)] if isinstance(app, App) else []
 
 
-def names_in(pattern: Pattern | Seq) -> set[str]:
+def _outer_names(pattern: Pattern | Seq) -> frozenset[str]:
+    found: set[str] = set()
+    waiting: list[Pattern] = [step.value for step in steps_of(pattern)]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, App):
+            waiting += part.args
+        elif not isinstance(part, Number):
+            found.add(part.name)
+    return frozenset(found)
+
+
+def hole_names(pattern: Pattern | Seq) -> set[str]:
     """Return the names of atoms in a pattern."""
-    return {p.name for p in parts(pattern) if isinstance(p, Hole | AnyNumber | Rest | At)}
+    return {p.name for p in parts(pattern) if isinstance(p, Hole | AnyNumber | Rest | IndexHole)}
 
 
 def _families(rule: RewriteRule) -> frozenset[str]:
@@ -227,7 +223,7 @@ def _check_functions(rule: RewriteRule) -> None:
 
 def check_right(rule: RewriteRule, right: object) -> Pattern | Seq:
     """Return the right side of a rule; raise BadArgument unless it is valid."""
-    if not isinstance(right, Pattern | Seq) or isinstance(right, Rest | At):
+    if not isinstance(right, Pattern | Seq) or isinstance(right, Rest | IndexHole):
         raise BadArgument(
             f"the right side of the rule {rule.name} does not return a pattern",
             expected="`Hole`, `Number`, `App` or `Seq`",
@@ -235,7 +231,7 @@ def check_right(rule: RewriteRule, right: object) -> Pattern | Seq:
         )
     left = {part.name: part for part in parts(rule.left) if isinstance(part, App) and part.name}
     bound = {name for step in steps_of(rule.left) for name in step.names}
-    known = names_in(rule.left) - bound
+    known = hole_names(rule.left) - bound
     for step in steps_of(right):
         for part in parts(step.value):
             _check_part(rule, part, known, bound, left)
@@ -294,7 +290,7 @@ def _check_parameters(rule: RewriteRule, app: App) -> None:
     if not isinstance(app.prim, type):
         return
     given = {name for name, _ in app.params}
-    if app.args and isinstance(app.args[-1], At):
+    if app.args and isinstance(app.args[-1], IndexHole):
         given.add("indexer")
     needed = [
         f.name
@@ -341,30 +337,6 @@ def _check_results(rule: RewriteRule, right: Pattern | Seq) -> None:
         )
 
 
-Access = tuple[type, str]
-"""A kind of effect, and the name of the reference."""
-
-EFFECTS_OF: Final[dict[type[Primitive], tuple[type, ...]]] = {
-    Get: (Read,),
-    Swap: (Read, Write),
-    AddUpdate: (Accum,),
-    Freeze: (Read, Free),
-    FreeRef: (Free,),
-}
-"""The kinds of effects of primitives on their first operand, whatever its type."""
-
-CHANGES: Final = (Write, Accum, Free)
-
-
-def accesses(pattern: Pattern | Seq) -> list[Access]:
-    """Return the known accesses of references in a pattern, in order."""
-    found: list[Access] = []
-    for part in parts(pattern):
-        if isinstance(part, App) and part.args and isinstance(part.args[0], Hole):
-            found += [(kind, part.args[0].name) for kind in EFFECTS_OF.get(part.kind, ())]
-    return found
-
-
 def _check_effects(rule: RewriteRule, right: Pattern | Seq) -> None:
     own = {name for step in steps_of(rule.left) for name in step.names}
     before = [access for access in accesses(rule.left) if access[1] not in own]
@@ -376,42 +348,6 @@ def _check_effects(rule: RewriteRule, right: Pattern | Seq) -> None:
             expected=fault[1],
             found=str(right),
         )
-
-
-def effects_fault(
-    before: list[tuple[type, object]] | list[Access],
-    after: list[tuple[type, object]] | list[Access],
-) -> tuple[str, str] | None:
-    """Return the fault of effects that are lost or gained, and what is expected; None if none is.
-
-    Reads may be lost. A write may be lost if the reference was read too: it may store what is
-    there. A write may become an accumulation.
-    """
-    old, new = set(before), set(after)
-    for kind, ref in dict.fromkeys(after):
-        allowed = {kind, Write} if kind is Accum else {kind}
-        if not any((k, ref) in old for k in allowed):
-            return f"has an effect that the left side lacks: {_access_text(kind, ref)}", _known(old)
-    for kind, ref in dict.fromkeys(before):
-        if issubclass(kind, SideEffect) or kind is Free:
-            lost = (kind, ref) not in new
-        elif kind in CHANGES:
-            count = sum(1 for k, r in before if r == ref and k in (Read, Accum, Write))
-            changed = any((k, ref) in new for k in CHANGES)
-            lost = not changed and (count < 3 or (Read, ref) not in old)
-        else:
-            continue
-        if lost:
-            return f"loses an effect of the left side: {_access_text(kind, ref)}", _known(old)
-    return None
-
-
-def _access_text(kind: type, ref: object) -> str:
-    return f"{getattr(kind, 'word', kind.__name__)} {ref}".rstrip()
-
-
-def _known(found: set[tuple[type, object]] | set[Access]) -> str:
-    return ", ".join(sorted(_access_text(*access) for access in found)) or "no effect"
 
 
 DTYPES: Final = ("float32", "int32", "bool", "complex64", "uint8")
@@ -445,9 +381,9 @@ def _check_types(rule: RewriteRule, right: Pattern | Seq) -> None:
 
 def _typed_instances(rule: RewriteRule) -> Iterator[tuple[dict[str, Type], App]]:
     """Yield types of the holes, equal ones first, and an instance of the left side."""
-    holes = sorted(names_in(rule.left))
+    holes = sorted(hole_names(rule.left))
     has_others = any(
-        isinstance(p, Rest | At | AnyNumber)
+        isinstance(p, Rest | IndexHole | AnyNumber)
         or (isinstance(p, App) and (p.bodies or p.type))
         or (isinstance(p, Hole) and p.type)
         for p in parts(rule.left)

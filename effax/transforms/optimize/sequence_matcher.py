@@ -11,12 +11,12 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from effax.effects import Alloc, Effect, Read, SideEffect, VarId, commutes
-from effax.ir.analysis.queries import effects_on_variables
+from effax.ir.analysis.queries import PathStep, Place, effects_on_variables, steps_into
 from effax.ir.dtypes import family
 from effax.ir.errors import BadArgument
 from effax.ir.primitive import Primitive
 from effax.ir.syntax import Eqn, Jaxpr, Var
-from effax.transforms.optimize.matcher import Match, Scope, bind, match_app
+from effax.transforms.optimize.matcher import Match, Scope, match_app, match_name
 from effax.transforms.optimize.patterns import ANY, App, Let, Seq, sequences
 from effax.transforms.optimize.rewrite_rule import RewriteRule, operands_of
 
@@ -113,6 +113,7 @@ def find_sequence(rule: RewriteRule, seq: Seq, last: int, known: Equations) -> F
     Effects are not compared: see ``may_follow``.
     """
     match = Match()
+    match.outside = rule.outside
     steps = seq.steps
     if not _match_step(steps[-1], last, known, match):
         return None
@@ -167,7 +168,7 @@ def _match_step(step: Let, index: int, known: Equations, match: Match) -> bool:
     return (
         isinstance(app, App)
         and match_app(app, eqn, scope, match)
-        and all(bind(name, v, scope, match) for name, v in named)
+        and all(match_name(name, v, scope, match) for name, v in named)
     )
 
 
@@ -212,7 +213,7 @@ def _commute(first: Iterable[Effect[VarId]], second: Sequence[Effect[VarId]]) ->
     return all(commutes(a, b) for a in first for b in second)
 
 
-def only_reads(eqn: Eqn) -> bool:
+def is_removable(eqn: Eqn) -> bool:
     """Return whether an equation whose results are unused is dead."""
     return all(isinstance(e, Read) for e in eqn.effects)
 
@@ -268,27 +269,26 @@ def _as_rule(pattern: object) -> RewriteRule:
     )
 
 
-def _programs(jaxpr: Jaxpr) -> Iterable[tuple[tuple[str, ...], Jaxpr]]:
-    """Yield all programs, outermost first; a shared one once, with its path as that of a Place."""
+def _programs(jaxpr: Jaxpr) -> Iterable[tuple[tuple[PathStep, ...], Jaxpr]]:
+    """Yield all programs, outermost first; a shared one once, as ``walk`` does."""
     seen = {jaxpr}
-    waiting: list[tuple[tuple[str, ...], Jaxpr]] = [((), jaxpr)]
+    waiting: list[tuple[tuple[PathStep, ...], Jaxpr]] = [((), jaxpr)]
     while waiting:
         path, program = waiting.pop()
         yield path, program
-        inner: list[tuple[tuple[str, ...], Jaxpr]] = []
-        for eqn in program.eqns:
+        inner: list[tuple[tuple[PathStep, ...], Jaxpr]] = []
+        for i, eqn in enumerate(program.eqns):
             nested = eqn.prim.subjaxprs()
-            for i, one in enumerate(nested):
+            for one, step in zip(
+                nested, steps_into(Place(path, program, i)) if nested else (), strict=True
+            ):
                 if one not in seen:
                     seen.add(one)
-                    name = eqn.prim.name
-                    inner.append(
-                        ((*path, name if len(nested) == 1 else f"{name}, program {i}"), one)
-                    )
+                    inner.append(((*path, step), one))
         waiting += reversed(inner)
 
 
-def _matches(rule: RewriteRule, path: tuple[str, ...], jaxpr: Jaxpr) -> Iterable[Match]:
+def _matches(rule: RewriteRule, path: tuple[PathStep, ...], jaxpr: Jaxpr) -> Iterable[Match]:
     variants = sequences(rule.left)
     kind: type[Primitive] = variants[0].steps[-1].value.kind  # type: ignore[union-attr]  # checked
     known = Equations([])

@@ -20,15 +20,16 @@ from effax.transforms.optimize.matcher import Match
 from effax.transforms.optimize.patterns import App, Let, Pattern, Seq
 from effax.transforms.optimize.replacement import UNFIT, Emit, Replacement, Unfit
 from effax.transforms.optimize.rewrite_cost import Cost, cheaper
-from effax.transforms.optimize.rewrite_rule import RewriteRule, effects_fault, steps_of
+from effax.transforms.optimize.rewrite_rule import RewriteRule, steps_of
+from effax.transforms.optimize.rule_effects import effects_fault
 from effax.transforms.optimize.sequence_matcher import (
     Equations,
     Found,
     allocated,
     find_sequence,
+    is_removable,
     may_follow,
     members,
-    only_reads,
 )
 
 ROUNDS: Final = 16
@@ -117,7 +118,7 @@ class SequenceRewriter:
         for i in sorted(inner, reverse=True):
             outs = inner[i].outs
             free = not any(v.id in named or self.uses(v, found) for v in outs)
-            if only_reads(inner[i]) and free and i not in known.removed:
+            if is_removable(inner[i]) and free and i not in known.removed:
                 found.add(i)
         return found
 

@@ -1,11 +1,4 @@
-"""Rewrite rules as text, and back: ``parse_rule(str(rule)) == rule``.
-
-::
-
-    'x + x = 2x' for float: add(x, x) => mul(2, x)
-    'matmul of transposes' for any: dot&outer(transpose[..., permutation=?p](x), y) => @turned
-    'load of what was stored' for any: o = swap(r, x, [i]); v = get(r, [i]);
-        => o = swap(r, x, [i]); v = x;
+"""Rewrite rules from text: ``parse_rule(str(rule), references=rule.references) == rule``.
 
 Functions are written by name, and passed to ``parse_rule``.
 """
@@ -18,149 +11,23 @@ from difflib import get_close_matches
 from typing import Final, cast
 
 from effax.ir.errors import BadArgument, EffaxError
-from effax.ir.primitive import ByReference, Primitive
+from effax.ir.primitive import Primitive
 from effax.ir.registry import NEAR, Registry, own_primitives, own_remedy
 from effax.ir.syntax import Jaxpr
-from effax.ir.text.format import LABEL, fresh_words, label_text, params_of, value_text
+from effax.ir.text.format import LABEL
 from effax.ir.text.lexer import LITERAL, NUMBER, WORD
 from effax.ir.text.parameter_parser import UNFIT, named_object, read_string, read_value, unfit
 from effax.ir.text.parser import PRIMITIVE, ProgramParser
-from effax.ir.text.printer import on_one_line
 from effax.transforms.optimize.hole_types import TYPE_TEXT
+from effax.transforms.optimize.holes import AnyNumber, Hole, IndexHole, Number, Param, Rest
 from effax.transforms.optimize.matcher import Match
-from effax.transforms.optimize.patterns import (
-    ANY,
-    AnyNumber,
-    App,
-    At,
-    Body,
-    Hole,
-    Let,
-    Number,
-    Param,
-    Pattern,
-    Rest,
-    Seq,
-    parts,
-)
-from effax.transforms.optimize.rewrite_rule import RewriteRule, Right, Sample
-
-Functions = Mapping[object, str]
-"""The names of functions and of objects that are parameters."""
+from effax.transforms.optimize.patterns import ANY, App, Body, Let, Pattern, Sample, Seq
+from effax.transforms.optimize.rewrite_rule import RewriteRule, Right
 
 _HOLE_TYPE: Final = re.compile(TYPE_TEXT)
-_APP: Final = re.compile(rf"({PRIMITIVE.pattern.replace('{},;', '{},;&!')})(?=&|!|\[|\()")
+_APP: Final = re.compile(rf"({PRIMITIVE.pattern.replace('{},;', '{},;:&!')})(?=&|!|\[|\()")
 _NAMES: Final = re.compile(r"([^\W\d]\w*(?:\s*,\s*[^\W\d]\w*)*)\s*=(?![=>])")
 _WORDS: Final = {"True": True, "False": False}
-
-
-def functions_of(rule: RewriteRule) -> dict[str, Callable[[Match], object]]:
-    """Return the functions of a rule, and objects that are parameters, by name."""
-    return {name: cast("Callable[[Match], object]", f) for f, name in _names(rule).items()}
-
-
-def _names(rule: RewriteRule) -> dict[object, str]:
-    found: dict[object, None] = {}
-    sides: list[Pattern | Seq] = [rule.left]
-    if isinstance(rule.right, Pattern | Seq):
-        sides.append(rule.right)
-    else:
-        found[rule.right] = None
-    if rule.where is not None:
-        found[rule.where] = None
-    sides += [sample.left for sample in rule.samples if isinstance(sample, Sample)]
-    for part in (part for side in sides for part in parts(side)):
-        if isinstance(part, App) and isinstance(part.prim, Primitive):
-            fields = [getattr(part.prim, field) for field in part.prim.by_reference]
-            found.update((x, None) for x in fields if isinstance(x, ByReference))
-    fresh = fresh_words(frozenset())
-    return {x: fresh(_label(x)) for x in found}
-
-
-def _label(x: object) -> str:
-    name: object = x.label if isinstance(x, ByReference) else getattr(x, "__name__", "")
-    return name if isinstance(name, str) and name.isidentifier() else "function"
-
-
-def rule_text(rule: RewriteRule) -> str:
-    """Return a rule as text."""
-    names = _names(rule)
-    families = "any" if rule.families == ANY else "|".join(sorted(rule.families))
-    right = rule.right
-    parts_ = [
-        f"{rule.name!r} for {families}: {side_text(rule.left, names)} =>",
-        side_text(right, names) if isinstance(right, Pattern | Seq) else f"@{names[right]}",
-    ]
-    if rule.where is not None:
-        parts_.append(f"where @{names[rule.where]}")
-    parts_ += [f"sample {_sample_text(sample, names)}" for sample in rule.samples]
-    return " ".join(parts_)
-
-
-def _sample_text(sample: Sample | Jaxpr, names: Functions) -> str:
-    if isinstance(sample, Jaxpr):
-        return on_one_line(sample)
-    dtype = "" if sample.dtype is None else f" dtype {sample.dtype}"
-    return f"{pattern_text(sample.left, names)} shape {_value(sample.shape, names)}{dtype}"
-
-
-def side_text(side: Pattern | Seq, names: Functions | None = None) -> str:
-    """Return one side of a rule; each step of a sequence ends with a semicolon."""
-    if not isinstance(side, Seq):
-        return pattern_text(side, names)
-    return " ".join([f"{_step_text(step, names)};" for step in side.steps]) or ";"
-
-
-def _step_text(step: Let, names: Functions | None) -> str:
-    value = pattern_text(step.value, names)
-    return f"{', '.join(step.names)} = {value}" if step.names else value
-
-
-def pattern_text(pattern: Pattern, names: Functions | None = None) -> str:
-    """Return a pattern as text."""
-    if not isinstance(pattern, App):
-        return str(pattern)
-    text = pattern.prim.name + (f"&{pattern.name}" if pattern.name else "")
-    text += _params_text(pattern, names or {})
-    if pattern.effects is not None:
-        text += f"!{{{', '.join(sorted(pattern.effects))}}}"
-    text += f"({', '.join([pattern_text(a, names) for a in pattern.args])})"
-    text += f":{pattern.type}" if pattern.type else ""
-    return text + "".join([_body_text(body, names) for body in pattern.bodies])
-
-
-def _params_text(app: App, names: Functions) -> str:
-    if isinstance(app.prim, Primitive):
-        items = [
-            f"{shown}={label_text(value) if field == LABEL else _value(value, names)}"
-            for shown, field, value in params_of(app.prim)
-        ]
-        return f"[{' '.join(items)}]"
-    shown = [
-        f"{name}={value if isinstance(value, Param) else _value(value, names)}"
-        for name, value in app.params
-    ]
-    return f"[..., {' '.join(shown)}]" if shown else ""
-
-
-def _value(value: object, names: Functions) -> str:
-    own = {x: name for x, name in names.items() if isinstance(x, ByReference)}
-    return value_text(value, on_one_line, own)
-
-
-def _body_text(body: Body, names: Functions | None) -> str:
-    def several(patterns: Iterable[Pattern]) -> str:
-        return ", ".join([pattern_text(p, names) for p in patterns])
-
-    items = [
-        "" if body.ins is None else f"({several(body.ins)})",
-        "" if body.outs is None else f"-> ({several(body.outs)})",
-        f"has {several(body.contains)}" if body.contains else "",
-        ("with " + ", ".join([f"{n} := {pattern_text(p, names)}" for n, p in body.replace]))
-        if body.replace
-        else "",
-    ]
-    return f"{{{' '.join([item for item in items if item])}}}"
 
 
 def parse_rule(
@@ -270,12 +137,12 @@ class _RuleParser:
     def pattern(self) -> Pattern:
         """Read a pattern."""
         scan = self.scan
-        if scan.take("#"):
+        if scan.take("$"):
             return AnyNumber(self.word("a number"), self.hole_type())
         if scan.take("*"):
             return Rest(self.word("the rest"))
         if scan.take("["):
-            made = At(self.word("an index"))
+            made = IndexHole(self.word("an index"))
             scan.expect("]", "an index")
             return made
         number = scan.looking(NUMBER)
@@ -403,11 +270,12 @@ class _RuleParser:
             while scan.take(","):
                 contains.append(self.pattern())
         if scan.take("with"):
-            while not scan.at("}"):
-                name = self.word("an application")
-                scan.expect(":=", "a replacement")
-                replace[name] = self.pattern()
-                self.comma("}")
+            replace.update([self.replacement()])
+            while scan.take(","):
+                replace.update([self.replacement()])
+        invariant = [self.word("an operand")] if scan.take("of") else []
+        while invariant and scan.take(","):
+            invariant.append(self.word("an operand"))
         scan.expect("}", "a body")
         try:
             return Body(
@@ -415,9 +283,16 @@ class _RuleParser:
                 outs,
                 cast("Sequence[App]", contains),
                 replace,
+                invariant,
             )
         except EffaxError as error:
             scan.failed(error, start)
+
+    def replacement(self) -> tuple[str, Pattern]:
+        """Read ``e := h``."""
+        name = self.word("an application")
+        self.scan.expect(":=", "a replacement")
+        return name, self.pattern()
 
     def sample(self) -> Sample | Jaxpr:
         """Read an instance of the left side, with its shape and dtype; or a program."""
