@@ -129,11 +129,15 @@ def _applied(eqn: Eqn, by_var: dict[int, Eqn], nesting: int) -> App:
     def pattern(atom: Atom) -> Pattern:
         if isinstance(atom, Lit):
             number = complex(atom.value)
-            return Hole("nan") if isnan(number.real) or isnan(number.imag) else Number(atom.value)
+            return (
+                Hole("not_a_number")
+                if isnan(number.real) or isnan(number.imag)
+                else Number(atom.value)
+            )
         made = by_var.get(atom.id)
         if nesting and made is not None and _is_plain(made):
             return _applied(made, by_var, nesting - 1)
-        return Hole(str(atom.id))
+        return Hole(f"v{atom.id}")
 
     return App(eqn.prim, *map(pattern, eqn.ins))
 
