@@ -55,7 +55,13 @@ from effax.transforms.optimize.patterns import (
     sequences,
 )
 from effax.transforms.optimize.replacement import UNFIT, Replacement, Unfit
-from effax.transforms.optimize.rewrite_cost import Cost, cheaper, equation_count, price, weighted
+from effax.transforms.optimize.rewrite_cost import (
+    CostFunction,
+    cheaper,
+    equation_count,
+    price,
+    weighted,
+)
 from effax.transforms.optimize.rewrite_rule import RewriteRule, Right, check_right
 from effax.transforms.optimize.rule_effects import EFFECTS_OF
 from effax.transforms.optimize.sequence_matcher import match
@@ -72,7 +78,7 @@ __all__ = [
     "AnyNumber",
     "App",
     "Body",
-    "Cost",
+    "CostFunction",
     "Hole",
     "Index",
     "IndexHole",
@@ -107,7 +113,7 @@ REMEDY: Final = (
 
 
 def rewriting(
-    rules: Iterable[RewriteRule], cost: Cost | None = None
+    rules: Iterable[RewriteRule], cost: CostFunction | None = None
 ) -> Callable[[Jaxpr], Result[Jaxpr, TransformError]]:
     """Return the pass that applies these rules to every program, until none matches.
 
@@ -143,7 +149,7 @@ class Rewriting:
     """
 
     rules: tuple[RewriteRule, ...]
-    cost: Cost | None = None
+    cost: CostFunction | None = None
     _whole: Transform = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -161,7 +167,7 @@ class Rewriting:
             return self._whole(jaxpr)
         return as_result(self._cheapest)(jaxpr, self.cost)
 
-    def _cheapest(self, jaxpr: Jaxpr, cost: Cost) -> Jaxpr:
+    def _cheapest(self, jaxpr: Jaxpr, cost: CostFunction) -> Jaxpr:
         before = price(cost, jaxpr)
         for _ in range(MOST_ROUNDS):
             made = unwrap(dce(unwrap(self._whole(jaxpr)))).jaxpr
@@ -238,7 +244,7 @@ def _rules(given: object) -> tuple[RewriteRule, ...]:
 class _Run:
     """One run of the pass: the new program, and the equation of each of its variables."""
 
-    def __init__(self, jaxpr: Jaxpr, rules: _Compiled, cost: Cost | None) -> None:
+    def __init__(self, jaxpr: Jaxpr, rules: _Compiled, cost: CostFunction | None) -> None:
         self.made = Rewriter(jaxpr)
         self.rules = rules.single
         self.cost = cost

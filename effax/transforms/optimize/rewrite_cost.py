@@ -14,7 +14,7 @@ from effax.ir.syntax import Eqn, Jaxpr, renumbered
 from effax.transforms.framework.runner import wrap_errors
 
 
-class Cost(Protocol):
+class CostFunction(Protocol):
     """A function that returns the cost of a program, such as the number of its equations.
 
     It must be a pure function: equal programs have equal costs.
@@ -59,7 +59,7 @@ class _Weights:
         return dict(self.weights).get(type(eqn.prim), self.default)
 
 
-def weighted(weights: Mapping[type[Primitive], float], default: float = 1.0) -> Cost:
+def weighted(weights: Mapping[type[Primitive], float], default: float = 1.0) -> CostFunction:
     """Return the cost that counts each equation with the weight of the class of its primitive.
 
     Raises BadArgument if a weight is negative, or a key is not a class of primitives.
@@ -82,7 +82,7 @@ def weighted(weights: Mapping[type[Primitive], float], default: float = 1.0) -> 
     return PerEquation(_Weights(tuple(ordered), float(default)))
 
 
-def price(cost: Cost, jaxpr: Jaxpr) -> float:
+def price(cost: CostFunction, jaxpr: Jaxpr) -> float:
     """Return the cost of a program. Raises TransformError if it is not a number."""
     with wrap_errors("the cost function"):
         found: object = cost(jaxpr)
@@ -96,7 +96,7 @@ def price(cost: Cost, jaxpr: Jaxpr) -> float:
     )
 
 
-def cheaper(cost: Cost, new: Sequence[Eqn], old: Sequence[Eqn]) -> bool:
+def cheaper(cost: CostFunction, new: Sequence[Eqn], old: Sequence[Eqn]) -> bool:
     """Return whether equations cost less than others."""
     return price(cost, _program_of(new)) < price(cost, _program_of(old))
 

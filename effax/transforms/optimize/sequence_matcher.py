@@ -100,14 +100,14 @@ def keys_of(eqn: Eqn) -> list[int]:
     return list(keys)
 
 
-class Found(NamedTuple):
+class FoundSequence(NamedTuple):
     """A sequence that was found: its match, and the position of each step."""
 
     match: Match
     places: tuple[int, ...]
 
 
-def find_sequence(rule: RewriteRule, seq: Seq, last: int, known: Equations) -> Found | None:
+def find_sequence(rule: RewriteRule, seq: Seq, last: int, known: Equations) -> FoundSequence | None:
     """Return the match of a sequence whose last step is at a position; None without one.
 
     Effects are not compared: see ``may_follow``.
@@ -126,7 +126,7 @@ def find_sequence(rule: RewriteRule, seq: Seq, last: int, known: Equations) -> F
     first = known.eqns[places[0]].ins
     if rule.families != ANY and (not first or family(first[0].type.dtype) not in rule.families):
         return None
-    return Found(match, tuple(places))
+    return FoundSequence(match, tuple(places))
 
 
 def _find_step(
@@ -172,7 +172,7 @@ def _match_step(step: Let, index: int, known: Equations, match: Match) -> bool:
     )
 
 
-def members(found: Found, known: Equations) -> list[int]:
+def members(found: FoundSequence, known: Equations) -> list[int]:
     """Return the positions of all matched equations, in order."""
     inner = [known.index_of[eqn.outs[0].id] for eqn in found.match.inside]
     return sorted({*found.places, *inner})

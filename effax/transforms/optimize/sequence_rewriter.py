@@ -19,12 +19,12 @@ from effax.ir.types import Type
 from effax.transforms.optimize.matcher import Match
 from effax.transforms.optimize.patterns import App, Let, Pattern, Seq
 from effax.transforms.optimize.replacement import UNFIT, Emit, Replacement, Unfit
-from effax.transforms.optimize.rewrite_cost import Cost, cheaper
+from effax.transforms.optimize.rewrite_cost import CostFunction, cheaper
 from effax.transforms.optimize.rewrite_rule import RewriteRule, steps_of
 from effax.transforms.optimize.rule_effects import effects_fault
 from effax.transforms.optimize.sequence_matcher import (
     Equations,
-    Found,
+    FoundSequence,
     allocated,
     find_sequence,
     is_removable,
@@ -65,7 +65,7 @@ class SequenceRewriter:
         by_var: dict[int, Eqn],
         emit: Emit,
         decide: Decide,
-        cost: Cost | None,
+        cost: CostFunction | None,
     ) -> None:
         self.made = made
         self.rules = rules
@@ -152,7 +152,7 @@ class SequenceRewriter:
             return False
         return True
 
-    def _is_own(self, rule: RewriteRule, found: Found) -> bool:
+    def _is_own(self, rule: RewriteRule, found: FoundSequence) -> bool:
         """Return whether equations are not those that the rewriter of single equations replaces."""
         root = self.known.eqns[found.places[-1]]
         return (
@@ -162,7 +162,9 @@ class SequenceRewriter:
             or any(eqn.effects for eqn in found.match.inside)
         )
 
-    def _replace(self, rule: RewriteRule, found: Found, right: Pattern | Seq, start: int) -> None:
+    def _replace(
+        self, rule: RewriteRule, found: FoundSequence, right: Pattern | Seq, start: int
+    ) -> None:
         """Replace the equations of a match. Raises Unfit or EffaxError where that fails."""
         left, steps = steps_of(rule.left), steps_of(right)
         kept = _kept(left, steps)
@@ -182,7 +184,7 @@ class SequenceRewriter:
         self._commit(values, gone)
 
     def _values(
-        self, rule: RewriteRule, found: Found, steps: Sequence[Let], made: Replacement
+        self, rule: RewriteRule, found: FoundSequence, steps: Sequence[Let], made: Replacement
     ) -> list[tuple[Var, Atom | None]]:
         """Return the results of the left side, each with what replaces it; append the equations."""
         eqns = self.known.eqns
@@ -222,7 +224,7 @@ class SequenceRewriter:
             if a.type is not v.type or (before and isinstance(a, Var) and a.id > v.id):
                 raise Unfit
 
-    def _check_effects(self, found: Found, gone: set[int], new: Sequence[Eqn]) -> None:
+    def _check_effects(self, found: FoundSequence, gone: set[int], new: Sequence[Eqn]) -> None:
         eqns, places = self.known.eqns, members(found, self.known)
         own = allocated(eqns[i] for i in places)
         before = _accesses([eqns[i] for i in places], own)
