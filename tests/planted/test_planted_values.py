@@ -11,6 +11,7 @@ import pytest
 import effax as jax
 from effax.api import jacobian, static
 from effax.arrays import conversion
+from effax.ir import prims as p
 from effax.ir import syntax
 from effax.ir.errors import EffaxError
 from effax.ir.prims import sort
@@ -18,11 +19,26 @@ from effax.ir.state import clear_caches
 from effax.lax import elementwise
 from effax.lowering import ops
 from effax.lowering.rules.common import complex_functions
-from effax.numpy import arithmetic, index, lift, positions, reduce, special, statistics
+from effax.numpy import (
+    arithmetic,
+    factors,
+    index,
+    lift,
+    positions,
+    reduce,
+    special,
+    spectral,
+    statistics,
+)
 from effax.random import distributions
+from effax.transforms import confine_nan as confinement
+from effax.transforms.rules import arith as rules_of_arithmetic
+from effax.transforms.rules import math as rules_of_math
 from tests.unit import test_nn as nn
 from tests.unit import test_random as samples
 from tests.unit.api import test_constants as constants
+from tests.unit.derivatives import test_infinite_slopes as slopes
+from tests.unit.derivatives import test_matrices as matrices
 from tests.unit.numpy import special_values as sv
 from tests.unit.numpy import test_values as values
 from tests.unit.transforms import test_confine_nan as confined
@@ -50,6 +66,34 @@ def compiled_complex(name: str) -> None:
 
 def float_in_place_of_narrow(x: np.ndarray) -> np.ndarray:
     return x.astype(np.float32) if x.dtype.kind == "V" else x
+
+
+def in_doubles(check: Callable[[], object]) -> None:
+    with jax.enable_x64():
+        check()
+
+
+def powers_of_two() -> None:
+    x = np.arange(-126, 128).astype(np.float32)
+    np.testing.assert_array_equal(jax.numpy.exp2(x), np.ldexp(np.float32(1), x.astype(int)))
+
+
+def eager_is_numpys(name: str) -> None:
+    args = (sv.special("float32"),)
+    found = sv.accepted([name], args)[name]
+    wanted = sv.expected(name, args, [x.dtype for x in found])
+    assert wanted is not None
+    lines = sv.differences(found, wanted, args, False)
+    assert not lines, lines
+
+
+def inverse_of_the_range(a: Any, da: Any) -> list[Any]:
+    b = jax.numpy.linalg.pinv(a)
+    return [b, -b @ da @ b]
+
+
+def strong_zero_product(b: Any, x: Any, y: Any) -> Any:
+    return b(p.StrongZeroMul(), x, y)
 
 
 FAULTS: Final = {
@@ -158,6 +202,65 @@ FAULTS: Final = {
         lambda: nn.test_values_and_slopes_at_large_numbers_are_those_of_double_precision(
             "gelu", "float16"
         ),
+    ),
+    "an inverse of the range only": Fault(
+        spectral,
+        "_pseudo_inverse_jvp",
+        inverse_of_the_range,
+        lambda: in_doubles(matrices.test_pinv_of_matrices_of_one_rank),
+    ),
+    "a determinant by quotients": Fault(
+        spectral,
+        "_products_of_others",
+        lambda s: jax.numpy.prod(s, -1, keepdims=True) / s,
+        lambda: in_doubles(lambda: matrices.test_det_of_every_rank(0, "float64")),
+    ),
+    "a nuclear norm by singular vectors": Fault(
+        factors,
+        "nuclear_norm",
+        spectral._sum_of_values,
+        lambda: in_doubles(
+            lambda: matrices.test_the_nuclear_norm_of_equal_singular_values((3, 3), "float64")
+        ),
+    ),
+    "a power of a half by NumPy": Fault(
+        p.Pow,
+        "ufunc",
+        staticmethod(np.power),
+        lambda: values.test_the_power_of_a_half_is_not_a_square_root("float32"),
+    ),
+    "a power of two by exp2": Fault(p.Exp2, "ufunc", staticmethod(np.exp2), powers_of_two),
+    "a sine of π·x": Fault(
+        special,
+        "_sin_pi",
+        lambda x: jax.numpy.sin(x * float(np.pi)),
+        lambda: eager_is_numpys("sinc"),
+    ),
+    "a product with zero": Fault(
+        rules_of_math,
+        "slope_product",
+        rules_of_math.mul,
+        lambda: slopes.test_a_function_that_is_constant_near_a_point_has_the_derivative_0(
+            "arccosh of maximum"
+        ),
+    ),
+    "a strong zero for every slope": Fault(
+        rules_of_math,
+        "mul",
+        rules_of_math.slope_product,
+        lambda: slopes.test_derivatives_at_infinite_slopes_are_right_or_nan("cbrt(x ** 3)"),
+    ),
+    "a strong zero in reverse mode": Fault(
+        rules_of_arithmetic,
+        "mul",
+        strong_zero_product,
+        slopes.test_the_slope_and_cotangents_are_multiplied_as_usual,
+    ),
+    "regions that are not confined": Fault(
+        confinement,
+        "_confine_regions",
+        lambda *_: False,
+        lambda: confined.test_a_nan_element_stays_in_its_row_and_column_through_regions("scan"),
     ),
     "zero times nan": Fault(
         jacobian,
