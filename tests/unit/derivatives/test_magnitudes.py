@@ -46,6 +46,8 @@ SQUARES: dict[str, tuple[Function, float | None]] = {
     "square": (lambda x: jnp.square(norm(x)), 2),
     "power": (lambda x: jnp.power(norm(x), 2), 2),
     "a product with itself": (lambda x: times_itself(norm(x)), 2),
+    "a product of two calls": (lambda x: norm(x) * norm(x), 2),
+    "of a square root": (lambda x: jnp.sqrt(jnp.sum(x * x)) ** 2, 2),
     "lax.integer_pow": (lambda x: lax.integer_pow(norm(x), 2), 2),
     "** 4": (lambda x: norm(x) ** 4, 0),
     "of a multiple": (lambda x: (3 * norm(x)) ** 2, 18),

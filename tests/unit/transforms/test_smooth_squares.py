@@ -21,7 +21,13 @@ AFTER = """{ lambda ; a:f32[]. let
   in (d,) }"""
 
 UNCHANGED = (
-    "{ lambda ; a:f32[]. let b:f32[] = sqrt a; c:f32[] = square b in (c,) }",
+    "{ lambda ; a:c64[]. let b:c64[] = sqrt a; c:c64[] = square b in (c,) }",
+    "{ lambda ; a:f32[]. let b:f32[] = sqrt a; c:f32[] = mul b a in (c,) }",
+    """{ lambda ; a:f32[] b:f32[]. let
+    c:f32[] = magnitude a
+    d:f32[] = magnitude b
+    e:f32[] = mul c d
+  in (e,) }""",
     "{ lambda ; a:f32[]. let b:f32[] = abs a; c:f32[] = square b in (c,) }",
     "{ lambda ; a:f32[]. let b:f32[] = magnitude a; c:f32[] = integer_pow[y=3] b in (c,) }",
     "{ lambda ; a:f32[] b:f32[]. let c:f32[] = magnitude a; d:f32[] = mul c b in (d,) }",
@@ -42,6 +48,21 @@ def test_the_square_gets_the_derivative_of_the_sum() -> None:
 def test_other_programs_are_returned_as_they_are(text: str) -> None:
     jaxpr = parse(text)
     assert smooth_squares(jaxpr) == jaxpr
+
+
+def test_the_square_of_a_square_root_is_nan_below_0() -> None:
+    text = "{ lambda ; a:f32[]. let b:f32[] = sqrt a; c:f32[] = square b in (c,) }"
+    for made in (jvp(parse(text), [True]), reverse(parse(text), [True])):
+        slopes = [
+            float(evaluate(made.unwrap().jaxpr, [np.float32(x), np.float32(1)])[1])
+            for x in (-1.0, 0.0, 4.0)
+        ]
+        np.testing.assert_array_equal(slopes, [np.nan, 1.0, 1.0])
+
+
+def test_equal_equations_are_one_root() -> None:
+    two = BEFORE.replace("square b", "magnitude a; d:f32[] = mul b c").replace("(c,)", "(d,)")
+    assert "straight_through d a" in str(smooth_squares(parse(two)))
 
 
 def test_both_modes_differentiate_the_sum() -> None:
