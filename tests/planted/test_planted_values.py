@@ -34,6 +34,7 @@ from effax.random import distributions
 from effax.transforms import confine_nan as confinement
 from effax.transforms.rules import arith as rules_of_arithmetic
 from effax.transforms.rules import math as rules_of_math
+from effax.transforms.rules.common import pointwise
 from tests.unit import test_nn as nn
 from tests.unit import test_random as samples
 from tests.unit.api import test_constants as constants
@@ -239,7 +240,7 @@ FAULTS: Final = {
     "a product with zero": Fault(
         rules_of_math,
         "slope_product",
-        rules_of_math.mul,
+        pointwise.mul,
         lambda: slopes.test_a_function_that_is_constant_near_a_point_has_the_derivative_0(
             "arccosh of maximum"
         ),
@@ -247,7 +248,7 @@ FAULTS: Final = {
     "a strong zero for every slope": Fault(
         rules_of_math,
         "mul",
-        rules_of_math.slope_product,
+        pointwise.slope_product,
         lambda: slopes.test_derivatives_at_infinite_slopes_are_right_or_nan("cbrt(x ** 3)"),
     ),
     "a strong zero in reverse mode": Fault(

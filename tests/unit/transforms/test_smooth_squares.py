@@ -54,7 +54,7 @@ def test_the_square_of_a_square_root_is_nan_below_0() -> None:
     text = "{ lambda ; a:f32[]. let b:f32[] = sqrt a; c:f32[] = square b in (c,) }"
     for made in (jvp(parse(text), [True]), reverse(parse(text), [True])):
         slopes = [
-            float(evaluate(made.unwrap().jaxpr, [np.float32(x), np.float32(1)])[1])
+            float(evaluate(made.unwrap().jaxpr, [np.asarray(v, np.float32) for v in (x, 1)])[1])
             for x in (-1.0, 0.0, 4.0)
         ]
         np.testing.assert_array_equal(slopes, [np.nan, 1.0, 1.0])
