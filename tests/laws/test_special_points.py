@@ -58,6 +58,10 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "the square of a deviation": lambda a: jnp.std(a) ** 2,
     "a function of the square of a norm": lambda a: jnp.exp(-(la.norm(a) ** 2) / 9),
     "an even function of a norm": lambda a: jnp.cos(la.norm(a)),
+    "roots of what is constant": lambda a: jnp.sqrt(effax.nn.relu(a)) + jnp.arcsin(a.clip(-1, 1)),
+    "the square of a square root": lambda a: jnp.sqrt(jnp.sum(a * a)) ** 2,
+    "a product of norms": lambda a: la.norm(a) * la.norm(a),
+    "the cube root of a cube": lambda a: jnp.cbrt(a**3),
     "prod": jnp.prod,
     "sinc": jnp.sinc,
     "logsumexp": effax.nn.logsumexp,
@@ -121,9 +125,21 @@ def flat_at_0(b: Any, prim: Any, primals: Any, tangents: Any) -> JvpOut:
     return JvpOut([y], [mul(b, tangents[0], half)])
 
 
+def zero_after_zero(b: Any, prim: Any, primals: Any, tangents: Any) -> JvpOut:
+    """Return the tangent 0 for the tangent 0, though a cube has it at 0."""
+    y = b(prim, *primals)
+    slope = mul(b, b(p.IntegerPow(-2), y), const(1 / 3, y))
+    return JvpOut([y], [b(p.StrongZeroMul(), tangents[0], slope)])
+
+
 def test_vectors_that_stand_still_are_noticed() -> None:
     passes = Passes(planted(p.Eigh, jvp=vectors_that_stand_still))
     assert broken_by(passes, by_eigh)
+
+
+def test_tangents_of_0_beside_any_infinite_slope_are_noticed() -> None:
+    passes = Passes(planted(p.Cbrt, jvp=zero_after_zero))
+    assert broken_by(passes, FUNCTIONS["the cube root of a cube"])
 
 
 def test_second_derivatives_of_magnitudes_of_0_are_noticed() -> None:
