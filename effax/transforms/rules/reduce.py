@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from math import prod
 from typing import Final
 
 from effax.ir import prims as p
@@ -106,20 +106,26 @@ def _flattened(b: RuleBuilder, x: Atom, axes: Sequence[int]) -> Atom:
     x = permuted(b, x, [*kept, *axes])
     if len(axes) == 1:
         return x
-    return b(Reshape((*(shape[i] for i in kept), prod(shape[i] for i in axes))), x)
+    return b(Reshape((*(shape[i] for i in kept), math.prod(shape[i] for i in axes))), x)
 
 
 def _extremum_jvp(
     b: RuleBuilder, prim: Reduction, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
-    """Return the mean of the tangents at the positions of the extreme element."""
+    """Return the mean of the tangents at the positions of the extreme element.
+
+    It is nan if no element equals the result: beside nan, and if XLA computes the elements again
+    for the comparison, rounded otherwise.
+    """
     (x,), (dx,) = primals, tangents
     assert dx is not None
     y = b(prim, x)
     there = b(Eq(), x, _unreduced(b, y, prim.axes, x.type.shape))
     total = b(p.ReduceSum(prim.axes), b(ConvertElementType(x.type.dtype), there))
+    none = b(Eq(), total, const(0, total))
+    there = b(p.Or(), there, _unreduced(b, none, prim.axes, x.type.shape))
     shared = b(p.ReduceSum(prim.axes), where(b, there, dx, const(0, dx)))
-    return JvpOut([y], [div(b, shared, total)])
+    return JvpOut([y], [div(b, shared, where(b, none, const(math.nan, total), total))])
 
 
 def _cumulative_after(prim: Cumulative, size: int) -> Cumulative:

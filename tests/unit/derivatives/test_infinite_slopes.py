@@ -106,6 +106,20 @@ def test_the_slope_and_cotangents_are_multiplied_as_usual() -> None:
     np.testing.assert_array_equal(ct, np.full(4, np.nan))
 
 
+@pytest.mark.parametrize("name", ["reduce_max", "reduce_min"])
+def test_an_extremum_that_no_element_equals_has_the_derivative_nan(name: str) -> None:
+    """XLA may compute elements for the comparison again, rounded otherwise; and nan equals none."""
+    program = parse(f"{{ lambda ; a:f32[3]. let b:f32[] = {name}[axes=(0,)] a in (b,) }}")
+    x, ones = np.array([1.0, 2.0, 2.0], np.float32), np.ones(3, np.float32)
+    for made, t in ((jvp(program, [True]), ones), (reverse(program, [True]), ones[0])):
+        jaxpr = made.unwrap().jaxpr
+        other = parse(str(jaxpr).replace(" eq a ", " gt 0.0:f32[] "))
+        assert other != jaxpr
+        for found in (evaluate(other, [x, t]), run(other, [x, t]), run(jaxpr, [x * np.nan, t])):
+            assert np.isnan(found[1]).all()
+        assert np.isfinite(evaluate(jaxpr, [x, t])[1]).all()
+
+
 def test_tangents_that_an_extremum_does_not_return_are_not_multiplied() -> None:
     """Infinite tangents of other elements do not make the tangent nan."""
     x, dx = jnp.array([0.0, 4.0, 1.0]), jnp.array([np.inf, 0.25, np.nan])
