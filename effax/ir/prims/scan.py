@@ -141,8 +141,8 @@ class Scan(Primitive):
         return replace(self, jaxpr=jaxprs[0], n_consts=n_consts, n_carry=n_carry)
 
     def regions(self) -> tuple[Region, ...]:
-        region = loop_region(self.jaxpr, self.length, self.n_consts, self.n_carry)
-        return (region._replace(reverse=self.reverse),)
+        n_consts, n_carry = self.n_consts, self.n_carry
+        return (loop_region(self.jaxpr, self.length, n_consts, n_carry, self.reverse),)
 
 
 def stacked_type(type_: Type, length: int) -> ArrayType:

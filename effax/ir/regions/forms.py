@@ -26,7 +26,11 @@ def call_region(jaxpr: Jaxpr, name: str = "body") -> Region:
 
 
 def loop_region(
-    body: Jaxpr, trip_count: int | None, n_consts: int | None = None, n_carry: int | None = None
+    body: Jaxpr,
+    trip_count: int | None,
+    n_consts: int | None = None,
+    n_carry: int | None = None,
+    reverse: bool = False,
 ) -> Region:
     """Return the region of a loop, ``(*consts, *carry, *xs) -> (*carry, *ys)``.
 
@@ -45,13 +49,15 @@ def loop_region(
         trip_count: the number of runs; None if values decide it.
         n_consts: the number of constants; None if there are no ``xs``.
         n_carry: the number of carries; None if all results are carries.
+        reverse: whether the first run takes the last elements.
     """
     args, outs = range(len(body.binders)), range(len(body.outs))
     carried = len(outs) if n_carry is None else n_carry
     first = len(args) - carried if n_consts is None else n_consts
     carry_to = (*range(first, first + carried), *[None] * (len(outs) - carried))
     parts = frozenset(args[max(0, first + carried) :])
-    return Region(body, tuple(args), tuple(outs), carry_to, False, True, parts, trip_count, "body")
+    once = (tuple(args), tuple(outs), carry_to)
+    return Region(body, *once, False, True, parts, trip_count, "body", reverse)
 
 
 def while_regions(cond: Jaxpr, body: Jaxpr) -> tuple[Region, Region]:

@@ -111,7 +111,7 @@ def _scanned(b: Builder, region: Region, n: int, ins: Sequence[Var]) -> list[Ato
     loop = _loop(region)
     order = [*[j for j, c in enumerate(region.carry_to) if c is not None], *loop.ys]
     body = _on(region, loop.places, ins, range(len(region.results)), order)
-    prim = Scan(body, n, False, len(loop.consts), len(loop.carry))
+    prim = Scan(body, n, region.reverse, len(loop.consts), len(loop.carry))
     outs = b.emit(prim, [ins[a] for a, _ in loop.places])
     return _placed(region, order, outs)
 

@@ -49,7 +49,7 @@ from effax.ir.edit.rewriter import Rewriter
 from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive, Region
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
-from effax.ir.types import Type
+from effax.ir.types import PREDICATE, Type
 from effax.transforms.framework.rewriter import Transform, at_every_depth
 
 
@@ -85,7 +85,8 @@ def _is_loop(prim: Primitive) -> bool:
         return False
     if not prim.may_repeat() or prim.selector() is not None:
         return False
-    return prim.with_constants(subjaxprs, 0) is not None
+    extended = [_with_first(j, [Var(j.size, PREDICATE)], j.eqns, j.size + 1) for j in subjaxprs]
+    return prim.with_constants(extended, 1) is not None
 
 
 def _carries(regions: Sequence[Region]) -> set[int]:
