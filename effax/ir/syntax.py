@@ -482,7 +482,12 @@ def _renumbered(jaxpr: Jaxpr, done: dict[int, Jaxpr]) -> Jaxpr:
         if isinstance(a, Lit):
             return a
         if a.id not in names:
-            raise IllTyped(f"{a} is not in scope", "a variable that is bound before", repr(a))
+            raise IllTyped(
+                f"{a} is not in scope",
+                expected="a variable that is bound before",
+                found=repr(a),
+                remedy="`substitute(jaxpr, {v: atom})` replaces it; `check` lists all faults",
+            )
         return names[a.id]
 
     binders = [bind(v) for v in jaxpr.binders]

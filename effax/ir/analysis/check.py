@@ -73,6 +73,10 @@ def _unequal_axes(jaxpr: Jaxpr) -> list[Fault]:
     ]
 
 
+COMPUTED: Final = "`equation(prim, ins, outs)` computes the effects of an equation"
+TYPED: Final = "`replace_eqn`, `insert` and a `Builder` check an equation when it is made"
+
+
 class _Scope:
     """The variables that a program has bound so far, and the state of its references."""
 
@@ -113,6 +117,7 @@ class _Checker:
                 "a program has more constants than binders",
                 expected=f"at most {len(jaxpr.binders)}",
                 found=str(jaxpr.n_consts),
+                remedy="`jaxpr.replace(n_consts=...)` sets their number",
             )
         for v in jaxpr.binders:
             self.bind(scope, v, None)
@@ -174,7 +179,8 @@ class _Checker:
                 eqn,
                 FaultKind.BINDING,
                 f"{VAR_NAMES[v.id]} is bound a second time",
-                remedy="use a new number for each variable",
+                remedy="`insert`, `splice` and `map_eqns` number the results of new equations, and "
+                "a `Builder` those of a new program",
             )
         elif v.id < scope.top or v.id < 0:
             self.fault(
@@ -198,6 +204,7 @@ class _Checker:
                     f"{VAR_NAMES[v.id]} is a reference that the equation does not allocate",
                     expected="an `Alloc` effect for the result",
                     found=str(eqn.effects),
+                    remedy=COMPUTED,
                 )
 
     def literal(self, scope: _Scope, eqn: Eqn | None, lit: Lit) -> None:
@@ -228,6 +235,8 @@ class _Checker:
                 f"{name} is not in scope",
                 expected="a variable that is bound before",
                 found=f"{name}:{v.type}",
+                remedy="`substitute(jaxpr, {v: atom})` replaces it; or move the equation that "
+                "binds it to an earlier place",
             )
         else:
             self.fault(
@@ -237,6 +246,8 @@ class _Checker:
                 f"{name} is used at another type than it has",
                 expected=str(declared),
                 found=str(v.type),
+                remedy="use the variable that the binder or the equation has, with its type; "
+                "`map_eqns` passes on the types of changed results",
             )
 
     def subjaxprs(self, scope: _Scope, eqn: Eqn) -> frozenset[FaultKind]:
@@ -254,7 +265,8 @@ class _Checker:
         """Report the error of the typing rule, unless a subjaxpr has a fault of the same kind."""
         kind = kind_of(error)
         if kind is FaultKind.TYPE or kind not in inner:
-            self.fault(scope, eqn, kind, error.what, error.expected, error.found, error.remedy)
+            remedy = error.remedy or TYPED
+            self.fault(scope, eqn, kind, error.what, error.expected, error.found, remedy)
 
     def wrong_effects(self, scope: _Scope, eqn: Eqn, row: Row[ArgIndex]) -> None:
         """Report stored effects that are not those of the typing rule."""
@@ -265,6 +277,7 @@ class _Checker:
             f"{eqn.prim.name} does not have the recorded effects",
             expected=str(row),
             found=str(eqn.effects),
+            remedy=COMPUTED,
         )
 
     def compare_results(self, scope: _Scope, eqn: Eqn, out_types: tuple[Type, ...]) -> None:
@@ -278,6 +291,8 @@ class _Checker:
                 f"{eqn.prim.name} does not have results of the bound types",
                 expected=", ".join(map(str, out_types)) or "no results",
                 found=", ".join(map(str, found)) or "no results",
+                remedy="`typing_of(prim, types)` returns the types of the results; `map_eqns` and "
+                "`replace_eqn` compare them",
             )
 
     def uses(self, scope: _Scope, eqn: Eqn) -> None:

@@ -308,7 +308,10 @@ def _index(jaxpr: Jaxpr, index: object, n: int) -> int:
     found = index + len(jaxpr.eqns) if isinstance(index, int) and index < 0 else index
     if not isinstance(found, int) or not 0 <= found < n:
         raise BadArgument(
-            "equation index out of range", expected=f"a number less than {n}", found=repr(index)
+            "equation index out of range",
+            expected=f"a number less than {n}",
+            found=repr(index),
+            remedy="`walk(jaxpr)` yields the equations with their positions",
         )
     return found
 
@@ -388,10 +391,19 @@ def _check_bound(a: Atom, scope: Mapping[int, Type], where: str) -> None:
     known = scope.get(a.id)
     if known is None:
         raise BadArgument(
-            f"{a} is not in scope at {where}", expected="a variable that is bound before it"
+            f"{a} is not in scope at {where}",
+            expected="a variable that is bound before it",
+            found=f"{a}:{a.type}",
+            remedy="an edit renumbers what follows it: use the variables of its result, such as "
+            "`edited.outs`, or `def_use(jaxpr)` to find them",
         )
     if known is not a.type:
-        raise IllTyped(f"{a} has another type in the program", str(known), str(a.type))
+        raise IllTyped(
+            f"{a} has another type in the program",
+            expected=str(known),
+            found=str(a.type),
+            remedy="use the variable that the binder or the equation has, with its type",
+        )
 
 
 def _check_unused(jaxpr: Jaxpr, start: int, gone: Sequence[Var]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import FrozenInstanceError, dataclass
 from typing import ClassVar
@@ -9,6 +10,7 @@ from typing import ClassVar
 import pytest
 from returns.result import Success
 
+import effax
 from effax.effects import Alloc, ArgIndex, Free, Read, Row, Rule, Write
 from effax.ir.analysis.check import Fault, FaultKind, check, checked
 from effax.ir.axes import Axis
@@ -54,11 +56,17 @@ from tests.unit.building import (
 )
 from tests.unit.ir.samples import SAMPLES, Sample
 
+PUBLIC = {*effax.__all__, *effax.ir.__all__, *effax.ref.__all__}
 HERE = SavedSource("model.py", 12, "loss")
 
 
 def faults(jaxpr: Jaxpr) -> tuple[Fault, ...]:
-    return check(jaxpr).swap().value_or(())
+    """Return the faults of a program, each of which has a remedy that names public functions."""
+    found = check(jaxpr).swap().value_or(())
+    for fault in found:
+        assert fault.remedy, fault
+        assert {*re.findall(r"`(\w+)[`(]", fault.remedy)} <= PUBLIC, fault
+    return found
 
 
 def kinds(jaxpr: Jaxpr) -> list[FaultKind]:
