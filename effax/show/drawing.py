@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from effax.ir.source import SavedSource, Source
+from effax.show.heat import HEAT, HEATS
 from effax.show.layout import LINE, NAME, Placed, PlacedBox, PlacedRail, Port
 from effax.show.marks import CHAR, curve, element, group, label, line, number, path, text
 from effax.show.model import sign_of
@@ -82,6 +83,7 @@ def _box(placed: PlacedBox, extra: Extra) -> str:
             width=placed.width,
             height=placed.height,
             rx=LINE / 2 if box.kind != "eqn" else 4.0,
+            style=_shade(placed),
         ),
     ]
     middle = placed.width / 2
@@ -109,6 +111,15 @@ def _box(placed: PlacedBox, extra: Extra) -> str:
     attributes = "".join(f' {k}="{text(v)}"' for k, v in more.items())
     where = _moved(placed.x, placed.y)
     return f'<g class="{classes}" transform="{where}"{attributes}>' + "".join(parts) + "</g>"
+
+
+def _shade(placed: PlacedBox) -> str | None:
+    """Return the style of a shaded box; of one with frames, whose shades show, the stroke."""
+    if not placed.box.heat:
+        return None
+    if placed.frames:
+        return f"stroke:{HEAT}"
+    return f"fill:{HEAT};fill-opacity:{HEATS[placed.box.heat - 1]}"
 
 
 def _frames(placed: PlacedBox, extra: Extra) -> Iterator[str]:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from effax.ir.primitive import Region
 from effax.ir.recursion import with_fresh_stack
 from effax.ir.source import SavedSource, Source
 from effax.ir.syntax import Eqn, Jaxpr, Var
 from effax.ir.text.printer import eqn_str
-from effax.ir.types import RefType, Type
+from effax.ir.types import RefType
+from effax.ir.work import bytes_of
 from effax.show.model import Key, bound, box_text, called, captions, taps
 
 
@@ -105,23 +105,6 @@ def profile(jaxpr: Jaxpr) -> Profile:
     return Profile(
         tuple(walk.steps), tuple(walk.spans), tuple(tracks), arguments, peak, at, tuple(found)
     )
-
-
-def bytes_of(type_: Type) -> int:
-    """Return the bytes of an array, or of the contents of a reference."""
-    array = type_.inner if isinstance(type_, RefType) else type_
-    return array.size * array.dtype.itemsize
-
-
-def shown_bytes(count: int) -> str:
-    """Return a size in powers of 1000: ``512 B``, ``1.5 kB``, ``3.2 MB``."""
-    value, unit = float(count), 0
-    while value >= 999.5 and unit < len(UNITS) - 1:
-        value, unit = value / 1000, unit + 1
-    return f"{count} B" if unit == 0 else f"{value:.3g} {UNITS[unit]}"
-
-
-UNITS: Final = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
 class _Walk:

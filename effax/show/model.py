@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Final
 
@@ -33,6 +33,7 @@ from effax.ir.text.format import LABEL, fields_of, index_text, lit_text, params_
 from effax.ir.text.names import VAR_NAMES
 from effax.ir.text.printer import eqn_str
 from effax.ir.types import ArrayType, RefType
+from effax.show.heat import NO_SHADES, Shade, Shades
 from effax.show.marks import shortened
 
 Key = int | str
@@ -114,6 +115,7 @@ class Box:
         full: the equation as text.
         source: its source location.
         fresh: its mark in a comparison: ``""``, ``gone`` or ``new``.
+        heat: its shade by cost; 0 for none.
     """
 
     kind: str
@@ -128,6 +130,7 @@ class Box:
     full: str = ""
     source: Source | SavedSource | None = None
     fresh: str = ""
+    heat: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +145,12 @@ Fresh = Mapping[int, str]
 """Marks of a comparison, by position of the equation."""
 
 
-def model(jaxpr: Jaxpr, depth: int = DEPTH, fresh: Fresh | None = None) -> Program:
+def model(
+    jaxpr: Jaxpr, depth: int = DEPTH, fresh: Fresh | None = None, shades: Shades = NO_SHADES
+) -> Program:
     """Return the model of ``jaxpr``; each subjaxpr is open once, at its first occurrence."""
     depth = min(depth, DEEPEST)
-    return _Modeller(count()).program(jaxpr, {}, depth, fresh or {}, outermost=True)
+    return _Modeller(count(), shades).program(jaxpr, {}, depth, fresh or {}, outermost=True)
 
 
 def bound(v: Var) -> str:
@@ -170,11 +175,17 @@ def counted(n: int, what: str) -> str:
     return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
+def _shaded(box: Box, shade: Shade | None) -> Box:
+    """Return a box with its shade, and its cost as its detail."""
+    return box if shade is None else replace(box, heat=shade.level, detail=shade.text)
+
+
 class _Modeller:
     """The state of one run: colours in use, and subjaxprs that are open."""
 
-    def __init__(self, hues: Iterator[int]) -> None:
+    def __init__(self, hues: Iterator[int], shades: Shades) -> None:
         self.hues = hues
+        self.shades = shades
         self.seen: set[Jaxpr] = set()
 
     def program(
@@ -208,7 +219,8 @@ class _Modeller:
             if not isinstance(v.type, RefType)
         ]
         for i, eqn in enumerate(jaxpr.eqns):
-            boxes.append(self.equation(eqn, uses, hues, depth, fresh.get(i, "")))
+            box = self.equation(eqn, uses, hues, depth, fresh.get(i, ""))
+            boxes.append(_shaded(box, self.shades.get((id(jaxpr), i))))
         for i, a in enumerate(jaxpr.outs):
             boxes.append(_result(a, i, len(jaxpr.outs), i in feeding))
         return Program(tuple(boxes), rails)

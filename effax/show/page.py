@@ -7,13 +7,14 @@ from linecache import getline
 from typing import Final
 
 from effax.effects.row import effect_text
+from effax.ir.analysis.cost.record import shown_bytes
 from effax.ir.analysis.queries import size
 from effax.ir.state import cached
 from effax.ir.syntax import Jaxpr
 from effax.ir.text.names import VAR_NAMES
+from effax.ir.work import bytes_of
 from effax.show.layout import PlacedBox
 from effax.show.marks import element, text
-from effax.show.memory import bytes_of, shown_bytes
 from effax.show.model import SIGNS, counted
 
 ReadLine = Callable[[str, int], str]

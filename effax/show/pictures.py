@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from effax.ir.analysis.cost.record import shown_bytes
 from effax.ir.errors import BadArgument
 from effax.ir.syntax import ClosedJaxpr, Jaxpr
 from effax.ir.text.printer import pretty
 from effax.show.drawing import draw, picture
+from effax.show.heat import HeatBy, shades
 from effax.show.layout import Placed, place
 from effax.show.marks import element, group, label, number, text
 from effax.show.matching import changed_counts, compare_programs
-from effax.show.memory import Profile, profile, shown_bytes
+from effax.show.memory import Profile, profile
 from effax.show.model import DEPTH, Fresh, model
 from effax.show.page import attributes_of, legend, page, resource, section, summary, table
 from effax.show.schedule import Timeline
@@ -18,7 +20,13 @@ IN_NOTEBOOKS = 400
 """A program of more equations than this is shown as text in a notebook."""
 
 
-def svg(program: Jaxpr | ClosedJaxpr, *, title: str = "", depth: int = DEPTH) -> str:
+def svg(
+    program: Jaxpr | ClosedJaxpr,
+    *,
+    title: str = "",
+    depth: int = DEPTH,
+    heat: HeatBy | None = None,
+) -> str:
     """Draw a program as a self-contained SVG document.
 
     Equations are below their operands; lines are labelled by names and types. A reference is a
@@ -29,19 +37,27 @@ def svg(program: Jaxpr | ClosedJaxpr, *, title: str = "", depth: int = DEPTH) ->
         program: the program.
         title: the title of the picture, for screen readers.
         depth: the depth to which subjaxprs are open, 64 at most.
+        heat: the cost by which equations are shaded, ``"flops"`` or ``"bytes"``, as
+            :func:`effax.cost` counts it; None: they are not.
 
     Returns:
         The text of the picture; equal programs have equal text.
 
     Raises:
-        BadArgument: ``program`` is not a program.
+        BadArgument: ``program`` is not a program, or ``heat`` is unknown.
     """
     jaxpr = as_jaxpr(program)
-    placed = place(model(jaxpr, depth))
+    placed = place(model(jaxpr, depth, shades=shades(jaxpr, heat)))
     return picture(draw(placed), placed.width, placed.height, title or "a program", summary(jaxpr))
 
 
-def html(program: Jaxpr | ClosedJaxpr, *, title: str = "A program", depth: int = DEPTH) -> str:
+def html(
+    program: Jaxpr | ClosedJaxpr,
+    *,
+    title: str = "A program",
+    depth: int = DEPTH,
+    heat: HeatBy | None = None,
+) -> str:
     """Draw a program as an interactive page: the picture, the timeline, and the text.
 
     Boxes with subjaxprs fold; pointing at an equation shows its text, its source line, and
@@ -51,16 +67,17 @@ def html(program: Jaxpr | ClosedJaxpr, *, title: str = "A program", depth: int =
         program: the program.
         title: the title of the page.
         depth: the depth to which subjaxprs are open.
+        heat: the cost by which equations are shaded, as in :func:`svg`.
 
     Returns:
         The text of the page, which loads no resources. Source lines are read from their files.
 
     Raises:
-        BadArgument: ``program`` is not a program.
+        BadArgument: ``program`` is not a program, or ``heat`` is unknown.
     """
     jaxpr = as_jaxpr(program)
     found = profile(jaxpr)
-    placed = place(model(jaxpr, depth))
+    placed = place(model(jaxpr, depth, shades=shades(jaxpr, heat)))
     body = draw(placed, attributes_of())
     drawn = picture(body, placed.width, placed.height, title, summary(jaxpr), role="group")
     about = f"{summary(jaxpr)} At most {shown_bytes(found.peak)} live."

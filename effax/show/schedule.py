@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from effax.ir.analysis.cost.record import shown_bytes
 from effax.show.drawing import badge, place_of
 from effax.show.marks import SMALL, element, group, label, line, number, path, shortened, text
-from effax.show.memory import Profile, ScheduledEqn, shown_bytes
+from effax.show.memory import Profile, ScheduledEqn
 from effax.show.model import HUES
 
 PLOT: Final = 900.0

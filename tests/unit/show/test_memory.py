@@ -5,12 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 
 from effax import show
+from effax.ir.analysis.cost.record import shown_bytes
 from effax.ir.prims import BroadcastInDim
 from effax.ir.source import SavedSource
 from effax.ir.syntax import Jaxpr, Var
 from effax.ir.text.parser import parse
+from effax.ir.work import bytes_of
 from effax.show.marks import SMALL
-from effax.show.memory import bytes_of, profile, shown_bytes
+from effax.show.memory import profile
 from effax.testing.strategies import ANYTHING, programs
 from tests.unit.building import F32, program
 from tests.unit.show.pages import chain, elements, training_step

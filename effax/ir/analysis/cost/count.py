@@ -101,6 +101,25 @@ class Counts:
         return Applied(work, counted, each)
 
 
+def work_of_equations(jaxpr: Jaxpr) -> tuple[Work, dict[tuple[int, int], Work]]:
+    """Return the work of a program, and that of each equation with its subjaxprs, in all runs.
+
+    The keys are the id of the program that contains the equation, and its position there.
+
+    Raises:
+        BadArgument: an argument has a symbolic size.
+    """
+    _check(jaxpr, None)
+    counts = Counts(jaxpr, None)
+    found: dict[tuple[int, int], Work] = {}
+    for program in counts.programs:
+        runs = counts.runs[id(program)]
+        for i, application in enumerate(counts.applications[id(program)]):
+            inner = [counts.each[id(p)] * n for p, n in application.runs]
+            found[id(program), i] = sum(inner, application.work) * runs
+    return counts.each[id(jaxpr)], found
+
+
 def work_of(eqn: Eqn, used: set[int]) -> Work:
     """Return the work of an equation without its subjaxprs, where these variables are used."""
     outs = [v.type for v in eqn.outs]
