@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from effax.arrays.config import enable_x64
+from effax.ir.analysis.cost.count import count_cost
 from effax.ir.errors import BadArgument, EffaxError, ParseError
 from effax.ir.syntax import Jaxpr
 from effax.ir.text.printer import pretty
@@ -45,12 +46,17 @@ def _text(jaxpr: Jaxpr) -> str:
     return pretty(jaxpr, effects=True)
 
 
+def _cost(jaxpr: Jaxpr) -> str:
+    return str(count_cost(jaxpr))
+
+
 FORMS: Final[Mapping[str, Callable[[Jaxpr], str]]] = {
     "jaxpr": _text,
     "html": html,
     "svg": svg,
     "timeline": timeline,
     "stablehlo": _stablehlo,
+    "cost": _cost,
 }
 """The output formats."""
 

@@ -157,6 +157,8 @@ class Memory:
         stacked = total_bytes([eqn.outs[r].type for r in sorted(_stacked(regions))])
         inner = []
         for region in regions:
+            if region.trip_count == 0:
+                continue
             owned, freed = _owned(region, eqn, dying)
             if freed and not self._is_variant(region.jaxpr, owned):
                 owned, freed = frozenset(), 0

@@ -14,6 +14,9 @@ from effax import extend, lax
 from effax.ir import BadArgument, Jaxpr, Type, Work, array_type, moved, parse
 from effax.ir.analysis.cost import count
 from effax.ir.prims import Jit
+from effax.show.memory import profile
+from effax.testing import check_law, law
+from tests.unit.ir.samples import SAMPLES
 
 F = array_type((4, 8), "float32")
 SQUARE = array_type((8, 8), "float32")
@@ -215,6 +218,25 @@ def test_a_symbolic_size_is_refused() -> None:
     (size,) = effax.export.symbolic_shape("b")
     with pytest.raises(BadArgument, match="x has a symbolic size"):
         effax.cost(lambda x: x + 1)(array_type((size,), "float32"))
+
+
+def test_every_primitive_has_work() -> None:
+    for sample in SAMPLES:
+        found = effax.cost(sample.program)
+        assert min(found.flops, found.bytes_read, found.bytes_written) >= 0
+        assert found.peak_bytes >= found.argument_bytes
+
+
+@law
+def live_values_are_those_of_the_program(jaxpr: Jaxpr) -> None:
+    """The peak of f is at most all that is live in f, as it is written, and its results."""
+    found = effax.cost(jaxpr)
+    assert found.argument_bytes <= found.peak_bytes
+    assert found.peak_bytes <= profile(jaxpr).peak + found.result_bytes
+
+
+def test_peaks_of_random_programs_are_bounded() -> None:
+    check_law(live_values_are_those_of_the_program, examples=30)
 
 
 def doubled(depth: int) -> Jaxpr:
