@@ -15,6 +15,7 @@ from effax.api.debugging.session import Session, first_session
 from effax.arrays.tracing import like
 from effax.ir.eval.stepping.programs import backward_slice, shortest, text_of
 from effax.ir.eval.stepping.state import first_state
+from effax.ir.eval.stepping.texts import EqnTexts
 from effax.ir.eval.stepping.watch import TESTS, Hit, Test, search, test_of
 from effax.ir.primitive import Value
 from effax.ir.source import SavedSource, Source
@@ -209,7 +210,8 @@ class Found:
     def __str__(self) -> str:
         where = path_text(self.path, self.call.label)
         at = "" if self.element is None else f", at {list(self.element)}"
-        lines = [f"{self.test.name} in {where}{at}", f"  {self.equation}"]
+        text = EqnTexts().at(self.hit.frame.jaxpr, self.hit.frame.at)
+        lines = [f"{self.test.name} in {where}{at}", f"  {text}"]
         if self.source is not None:
             lines.append(f"  at {place_text(self.source)}")
         for name, value in self.inputs.items():

@@ -47,6 +47,7 @@ from effax.ir.eval.stepping.state import (
     step_over,
     value_in,
 )
+from effax.ir.eval.stepping.texts import EqnTexts
 from effax.ir.eval.stepping.watch import OfValue, Test, search, test_of
 from effax.ir.primitive import Value
 from effax.ir.recursion import postorder
@@ -278,7 +279,8 @@ class Session:
 
     def history(self, name: str, level: int = 0) -> tuple[RefWrite, ...]:
         """Return the writes to a reference so far, in order. Raises BadArgument."""
-        return tuple([_write(access) for access in self._accesses(name, level)])
+        texts = EqnTexts()
+        return tuple([_write(access, texts) for access in self._accesses(name, level)])
 
     def origins(self, name: str, level: int = 0) -> tuple[Origin, ...]:
         """Return the equations and arguments that a value came from, in program order.
@@ -476,14 +478,14 @@ def _quiet(eqn: Eqn, operands: Sequence[Value]) -> Sequence[Value]:
     return evaluate_eqn(eqn, operands)
 
 
-def _write(access: Access) -> RefWrite:
+def _write(access: Access, texts: EqnTexts) -> RefWrite:
     change, source = access.change, access.eqn.source
     assert change is not None
     return RefWrite(
         part_text(access.part),
         change.before,
         change.after,
-        str(access.eqn),
+        texts.of(access.site.jaxpr, access.eqn),
         None if source is None else str(source),
         access.site.path,
         access.step,

@@ -11,6 +11,7 @@ from effax.effects import Write
 from effax.ir.eval.stepping.memory import root_of
 from effax.ir.eval.stepping.runs import Kind, RunPlan, plan_of
 from effax.ir.eval.stepping.state import Access, Activation, Site, State
+from effax.ir.eval.stepping.texts import EqnTexts
 from effax.ir.primitive import Value
 from effax.ir.source import SavedSource, Source
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
@@ -57,6 +58,7 @@ class _Slice:
     def __init__(self, state: State) -> None:
         self._frames = {id(frame.site): frame for frame in state.frame.outwards()}
         self._accesses = [*state.accesses()]
+        self._texts = EqnTexts()
         self._waiting: list[tuple[Site, Var]] = []
         self._seen: set[tuple[int, int, int]] = set()
         self._sites: list[Site] = []
@@ -220,13 +222,11 @@ class _Slice:
     def _record(self, site: Site, position: int, eqn: Eqn, value: Value | None) -> None:
         above = [s.at for s in site.outwards() if s.caller is not None]
         key = (*reversed(above), position)
-        shown = (
-            None
-            if value is None or any(isinstance(v.type, RefType) for v in eqn.outs)
-            else (np.asarray(value))
-        )
-        label = site.label
-        self._found.setdefault((key, label), Origin(site.path, eqn, str(eqn), eqn.source, shown))
+        allocates = any(isinstance(v.type, RefType) for v in eqn.outs)
+        shown = None if value is None or allocates else np.asarray(value)
+        text = self._texts.at(site.jaxpr, position)
+        origin = Origin(site.path, eqn, text, eqn.source, shown)
+        self._found.setdefault((key, site.label), origin)
 
 
 def _accumulates(eqn: Eqn) -> bool:

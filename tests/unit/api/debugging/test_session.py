@@ -335,3 +335,42 @@ def test_a_session_is_drawn_in_a_notebook(session: Session) -> None:
     assert "<details>" in html
     assert "break 1: primitive cond" in html
     assert "returned" in session.go()._repr_html_()
+
+
+def test_an_interrupt_stops_at_the_state_that_was_reached() -> None:
+    def interrupt(x: jax.Array) -> None:
+        raise KeyboardInterrupt
+
+    def f(x: jax.Array) -> jax.Array:
+        x = jnp.sin(x)
+        jax.debug.callback(interrupt, x)
+        return x
+
+    for session in (explore(f)(0.5).go(), explore(f)(0.5).step(3), explore(f)(0.5).find("nan")):
+        assert session.reason == "interrupted"
+        assert session.equation is not None
+        assert session.equation.prim.name == "debug_callback"
+
+
+def test_all_kinds_of_values_are_shown() -> None:
+    def f(x: jax.Array, n: jax.Array, key: jax.Array) -> object:
+        return jax.jvp(lambda x: x * n, (x,), (x,)), jax.random.normal(key, (30,))
+
+    session = explore(f)(jnp.ones(3, "bfloat16"), jnp.int8(2), jax.random.key(0))
+    while not session.has_ended:
+        assert session.values()
+        assert session._repr_html_()
+        session = session.into()
+    zeros = jax.grad(lambda n: n * 1.0, allow_int=True)(2)
+    assert "float0" in explore(lambda x: x)(zeros).shown("x")
+
+
+def test_the_backward_pass_of_custom_rules_is_explored() -> None:
+    @jax.custom_vjp
+    def f(x: jax.Array) -> jax.Array:
+        return jnp.sin(x)
+
+    f.defvjp(lambda x: (f(x), x), lambda x, g: (jnp.tan(x) * g,))
+    session = explore(jax.grad(f))(1.0)
+    assert "tan" in names(session)
+    assert float(session.go().result) == pytest.approx(np.tan(1))

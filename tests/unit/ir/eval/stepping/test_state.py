@@ -11,6 +11,7 @@ import effax as jax
 import effax.numpy as jnp
 from effax import extend
 from effax.ir.errors import EffaxError
+from effax.ir.eval.numpy import evaluate
 from effax.ir.eval.stepping.breaks import at_primitive, condition_of, run_until
 from effax.ir.eval.stepping.memory import RefChange, RefPart, Version
 from effax.ir.eval.stepping.state import State, advance, contents, first_state, step_over
@@ -133,8 +134,6 @@ class Twice(extend.Primitive):
         return extend.Typing(ins)
 
     def evaluate(self, *ins: Value) -> list[Value]:
-        from effax.ir.eval.numpy import evaluate
-
         return evaluate(self.jaxpr, evaluate(self.jaxpr, ins))
 
     def subjaxprs(self) -> tuple[Jaxpr, ...]:
@@ -148,6 +147,36 @@ def test_a_primitive_whose_regions_are_not_declared_is_one_step() -> None:
     state = advance(first_state(jaxpr.replace(eqns=[eqn]), [num(2)]))
     assert state.frame.depth == 0
     assert state.frame.env[1] == 18
+
+
+@dataclass(frozen=True, slots=True)
+class Last(extend.RegionPrimitive):
+    """A loop over the elements from the last to the first."""
+
+    body: Jaxpr
+    times: int
+    name: ClassVar[str] = "last"
+
+    def regions(self) -> tuple[extend.Region, ...]:
+        return (extend.loop_region(self.body, self.times, 0, 1)._replace(reverse=True),)
+
+
+def test_a_loop_of_the_user_is_entered_by_its_regions() -> None:
+    body = parse("{ lambda ; c:f32[] x:f32[]. let d:f32[] = mul c x; e:f32[] = add d x in (e, d) }")
+    loop = Last(body, 3)
+
+    def f(c: jax.Array, xs: jax.Array) -> list[jax.Array]:
+        return loop.bind(c, xs)
+
+    jaxpr = jax.make_jaxpr(f)(np.float32(2), jnp.arange(3.0)).jaxpr
+    args = [num(2), np.arange(3, dtype=np.float32)]
+    found = states(first_state(jaxpr, args))
+    assert ("last, iteration 2 on element 0",) in {s.frame.path for s in found}
+    assert found[-1].results is not None
+    for x, y in zip(found[-1].results, evaluate(jaxpr, args), strict=True):
+        assert x.tolist() == y.tolist()
+    compiled = jax.jit(f)(jnp.array(args[0]), jnp.array(args[1]))
+    assert [x.tolist() for x in compiled] == [y.tolist() for y in found[-1].results]
 
 
 def test_a_loop_of_many_steps_is_linear() -> None:
