@@ -114,7 +114,7 @@ def eqn_lines(jaxpr: Jaxpr, first: int, last: int, at: int | None) -> list[str]:
         eqn = jaxpr.eqns[i]
         text = f"{'->' if i == at else '  '} {i:>3}  {eqn_str(eqn, dropped[i])}"
         lines.append(f"{_cut(text, WIDTH):<60}  {place_text(eqn.source)}".rstrip())
-    if at == len(jaxpr.eqns) and last >= at:
+    if at is not None and len(jaxpr.eqns) == at <= last:
         outs = ", ".join(map(str, jaxpr.outs))
         lines.append(f"->  end  in ({outs})")
     return lines

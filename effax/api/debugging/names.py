@@ -53,14 +53,23 @@ def binding_named(state: State, level: int, name: str) -> Binding:
 
 
 def find_binding(state: State, level: int, name: str) -> Binding | None:
-    """Return what :func:`binding_named` returns, or None."""
+    """Return what :func:`binding_named` returns, or None.
+
+    Of a bound variable and an argument of one name, it is the variable.
+    """
     frame = frame_at(state, level)
     v = variable_named(frame, name.strip())
-    if v is not None:
+    if v is not None and frame.env[v.id] is not None:
         return Binding(frame, v)
+    found = argument_named(state, level, name)
+    return found if found is not None or v is None else Binding(frame, v)
+
+
+def argument_named(state: State, level: int, name: str) -> Binding | None:
+    """Return the argument of a name, of the program at a level or of a caller."""
     # Names are printed with single quotes: params['w'].
     wanted = name.strip().replace('"', "'")
-    for outer in frame.outwards():
+    for outer in frame_at(state, level).outwards():
         names = outer.jaxpr.names
         if wanted in names:
             return Binding(outer, outer.jaxpr.binders[names.index(wanted)])

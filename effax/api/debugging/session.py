@@ -24,7 +24,9 @@ from effax.api.debugging.display import (
     stats_of,
     values_text,
 )
+from effax.api.debugging.moves import Move, arriving, quiet, searched, stepped
 from effax.api.debugging.names import (
+    argument_named,
     binding_named,
     check_names,
     equation_named,
@@ -34,21 +36,18 @@ from effax.api.debugging.names import (
 from effax.arrays.binding import wrap
 from effax.ir.errors import BadArgument
 from effax.ir.eval.stepping import breaks as stops
-from effax.ir.eval.stepping.breaks import Break, Stopped
+from effax.ir.eval.stepping.breaks import Break
 from effax.ir.eval.stepping.memory import root_of
 from effax.ir.eval.stepping.origins import Origin, origins
 from effax.ir.eval.stepping.state import (
     Access,
-    EvalEqn,
     State,
-    advance,
     evaluate_eqn,
     first_state,
-    step_over,
     value_in,
 )
 from effax.ir.eval.stepping.texts import EqnTexts
-from effax.ir.eval.stepping.watch import OfValue, Test, search, test_of
+from effax.ir.eval.stepping.watch import OfValue, test_of
 from effax.ir.primitive import Value
 from effax.ir.recursion import postorder
 from effax.ir.syntax import Eqn
@@ -57,10 +56,6 @@ from effax.tree import PyTree
 
 AROUND: Final = 4
 """The number of equations that a listing shows before and after the next one."""
-
-Visit = Callable[[State], object]
-Move = Callable[[State, Visit, EvalEqn], Stopped]
-"""A move from a state; ``visit`` is called with each state on the way."""
 
 
 class RefWrite(NamedTuple):
@@ -109,13 +104,13 @@ class Session:
     def step(self, n: int = 1) -> Session:
         """Evaluate ``n`` equations, with the programs that they run."""
         return self._moved(
-            lambda state, visit, evaluate: _stepped(state, n, visit, evaluate, over=True)
+            lambda state, visit, evaluate: stepped(state, n, visit, evaluate, over=True)
         )
 
     def into(self, n: int = 1) -> Session:
         """Evaluate ``n`` equations, and enter the programs that they run."""
         return self._moved(
-            lambda state, visit, evaluate: _stepped(state, n, visit, evaluate, over=False)
+            lambda state, visit, evaluate: stepped(state, n, visit, evaluate, over=False)
         )
 
     def out(self) -> Session:
@@ -156,7 +151,7 @@ class Session:
         """
         test = test_of(predicate)
 
-        return self._moved(lambda state, visit, evaluate: _searched(state, test, visit, evaluate))
+        return self._moved(lambda state, visit, evaluate: searched(state, test, visit, evaluate))
 
     def undo(self) -> Session:
         """Return to the point before the last move."""
@@ -171,11 +166,11 @@ class Session:
         session = self
         while n > 0 and session.previous is not None and session._move is not None:
             kept: deque[State] = deque(maxlen=n)
-            session._move(session.previous.state, kept.append, _quiet)
+            session._move(session.previous.state, kept.append, quiet)
             if len(kept) == n:
                 there = replace(session.previous, state=kept[0], reason="", error=None)
                 first = kept[0] is session.previous.state
-                move = None if first else _arriving(session._move, kept[0].steps)
+                move = None if first else arriving(session._move, kept[0].steps)
                 before = session.previous.previous if first else session.previous
                 return replace(
                     there,
@@ -261,16 +256,13 @@ class Session:
         if found is not None and found.is_bound:
             return np.asarray(value_in(self.state, found.var, found.frame))
         frame = frame_at(self.state, level)
-        names = stops.values_by_name(self.state, frame)
-        if frame is self.state.frame:
-            for key in ("value", "ins", "outs"):
-                names.pop(key, None)
         try:
             code = compile(name.strip(), "<expression>", "eval")
         except SyntaxError:
             raise BadArgument(
-                "this is not a variable or an expression", f"one of {', '.join(names)}", repr(name)
+                "this is not a variable or an expression", "such as a, x or np.max(a)", repr(name)
             ) from None
+        names = stops.values_by_name(self.state, stops.names_of_code(code), frame)
         return np.asarray(stops.evaluate_expression(code, name, names))
 
     def stats(self, name: str, level: int = 0) -> Stats:
@@ -335,7 +327,11 @@ class Session:
     def shown(self, name: str, level: int = 0) -> str:
         """Return a value as text: its type, and its elements or their statistics."""
         found = find_binding(self.state, level, name)
-        return shown_value(self.value(name, level), None if found is None else found.var.type)
+        text = shown_value(self.value(name, level), None if found is None else found.var.type)
+        argument = argument_named(self.state, level, name)
+        if found is None or argument is None or argument.var == found.var:
+            return text
+        return f"{text}\n(the variable; the argument {name} is {argument.var!r})"
 
     def __str__(self) -> str:
         text = position_text(self.state, self.call.label)
@@ -409,73 +405,6 @@ class Session:
 def first_session(call: EvaluatedCall) -> Session:
     """Return the session before the first equation of a call."""
     return Session(call, first_state(call.jaxpr, call.args))
-
-
-def _stepped(state: State, n: int, visit: Visit, evaluate: EvalEqn, over: bool) -> Stopped:
-    try:
-        for _ in range(n):
-            if state.has_ended:
-                return Stopped(state, "the end")
-            visit(state)
-            state = step_over(state, evaluate) if over else advance(state, True, evaluate)
-    except KeyboardInterrupt:
-        return Stopped(state, "interrupted")
-    except Exception as error:  # noqa: BLE001  # the user's function may raise any
-        return Stopped(state, "error", error)
-    return Stopped(state, "the end" if state.has_ended else "")
-
-
-def _searched(state: State, test: Test, visit: Visit, evaluate: EvalEqn) -> Stopped:
-    passed = [state]
-
-    def late(visited: State) -> None:
-        # The state before the equation that is found is the end of the move, not on the way.
-        if visited is not passed[0]:
-            visit(passed[0])
-        passed[0] = visited
-
-    try:
-        found = search(state, test, late, evaluate)
-    except KeyboardInterrupt:
-        return Stopped(passed[0], "interrupted")
-    except Exception as error:  # noqa: BLE001  # the user's function may raise any
-        return Stopped(passed[0], "error", error)
-    if found.hit is not None:
-        return Stopped(found.state, f"{test.name} in its result")
-    visit(passed[0])
-    return Stopped(found.state, "the end")
-
-
-def _arriving(move: Move, steps: int) -> Move:
-    """Return the part of a move up to a number of equations."""
-
-    def part(state: State, visit: Visit, evaluate: EvalEqn) -> Stopped:
-        def checked(passed: State) -> None:
-            if passed.steps >= steps:
-                raise _Arrived(passed)
-            visit(passed)
-
-        try:
-            return move(state, checked, evaluate)
-        except _Arrived as arrived:
-            return Stopped(arrived.state)
-
-    return part
-
-
-class _Arrived(BaseException):
-    """A move has reached the state in which it was to end."""
-
-    def __init__(self, state: State) -> None:
-        super().__init__()
-        self.state = state
-
-
-def _quiet(eqn: Eqn, operands: Sequence[Value]) -> Sequence[Value]:
-    """Return the results of an equation; a callback without results is not called."""
-    if eqn.effects.side_effects and not eqn.outs and not eqn.effects.refs:
-        return ()
-    return evaluate_eqn(eqn, operands)
 
 
 def _write(access: Access, texts: EqnTexts) -> RefWrite:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
 from types import CodeType
 from typing import NamedTuple
@@ -15,7 +15,8 @@ from effax.ir.eval.stepping.state import Activation, EvalEqn, State, advance, ev
 from effax.ir.eval.stepping.watch import TESTS
 from effax.ir.primitive import Value
 from effax.ir.recursion import may_have_subjaxprs, postorder, subjaxprs_of
-from effax.ir.syntax import Eqn, Jaxpr
+from effax.ir.syntax import Eqn, Jaxpr, Var
+from effax.ir.text.names import var_number
 
 Condition = Callable[[State], bool]
 """A test of a state at an equation."""
@@ -121,7 +122,7 @@ def condition_of(text: str) -> Condition:
 def _is_true(code: CodeType, text: str, state: State) -> bool:
     """Return the truth of a condition: false where a name has no value."""
     try:
-        found = evaluate_expression(code, text, values_by_name(state))
+        found = evaluate_expression(code, text, values_by_name(state, names_of_code(code)))
     except MissingName:
         return False
     return bool(np.asarray(found).any())
@@ -146,37 +147,64 @@ def evaluate_expression(code: CodeType, text: str, names: dict[str, object]) -> 
         with np.errstate(all="ignore"):
             return eval(code, {**names, "np": np})
     except Exception as error:  # noqa: BLE001  # the expression is the user's
-        shown = [name for name in names if name not in ("ins", "outs")]
         kind = MissingName if isinstance(error, NameError) else BadArgument
         raise kind(
             f"the expression {text.strip()!r} fails",
-            expected=f"an expression of {', '.join(shown[-12:])}, np",
+            expected="an expression of variables, arguments and np",
             found=f"{type(error).__name__}: {error}",
         ) from None
 
 
-def values_by_name(state: State, frame: Activation | None = None) -> dict[str, object]:
-    """Return the values of a program by name: arguments, variables, results of a trial.
+def values_by_name(
+    state: State, wanted: Iterable[str], activation: Activation | None = None
+) -> dict[str, object]:
+    """Return the values of names that have one: variables, arguments, results of a trial.
 
-    They are read-only, so that an expression changes none.
+    They are read-only, so that an expression changes none. Without an activation, results of the
+    next equation have names too, and ``value`` (the first), ``ins`` and ``outs``.
     """
-    frame = state.frame if frame is None else frame
+    frame = state.frame if activation is None else activation
     state.memory.restore()
-    jaxpr = frame.jaxpr
     found: dict[str, object] = {}
-    for outer in reversed([*frame.outwards()]):
-        named = zip(outer.jaxpr.names, outer.jaxpr.binders, strict=False)
-        found.update({name: _fixed(outer.value(v)) for name, v in named if name.isidentifier()})
-    bound = [*jaxpr.binders, *[v for eqn in jaxpr.eqns[: frame.at] for v in eqn.outs]]
-    found.update({str(v): _fixed(frame.value(v)) for v in bound})
+    for name in wanted:
+        binding = bound_name(frame, name)
+        if binding is not None:
+            found[name] = _fixed(binding[0].value(binding[1]))
     eqn = frame.eqn
-    if eqn is not None and frame is state.frame:
-        outs = [_fixed(x) for x in trial(state)]
-        found.update({str(v): x for v, x in zip(eqn.outs, outs, strict=False)})
-        found.update(ins=[_fixed(x) for x in frame.operands()], outs=outs)
-        if outs:
-            found["value"] = outs[0]
-    return found
+    if eqn is None or activation is not None:
+        return found
+    results = {str(v) for v in eqn.outs}
+    if results.union(("value", "outs")).isdisjoint(wanted):
+        return {**found, "ins": [_fixed(x) for x in frame.operands()]}
+    outs = [_fixed(x) for x in trial(state)]
+    found.update({str(v): x for v, x in zip(eqn.outs, outs, strict=False)})
+    found.update(ins=[_fixed(x) for x in frame.operands()], outs=outs)
+    return {**found, "value": outs[0]} if outs else found
+
+
+def bound_name(frame: Activation, name: str) -> tuple[Activation, Var] | None:
+    """Return the bound variable that prints as ``name``, or an argument of that name."""
+    number = var_number(name)
+    if number is not None and number < len(frame.env) and frame.env[number] is not None:
+        return frame, variable(frame.jaxpr, number)
+    for outer in frame.outwards():
+        if name in outer.jaxpr.names:
+            return outer, outer.jaxpr.binders[outer.jaxpr.names.index(name)]
+    return None
+
+
+def variable(jaxpr: Jaxpr, number: int) -> Var:
+    """Return the variable of a number, which the program binds."""
+    for v in jaxpr.binders:
+        if v.id == number:
+            return v
+    return next(v for eqn in jaxpr.eqns for v in eqn.outs if v.id == number)
+
+
+def names_of_code(code: CodeType) -> set[str]:
+    """Return the names of an expression, those of attributes among them."""
+    inner = [c for c in code.co_consts if isinstance(c, CodeType)]
+    return {*code.co_names}.union(*map(names_of_code, inner))
 
 
 def _fixed(x: Value) -> Value:

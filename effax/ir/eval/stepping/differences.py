@@ -85,9 +85,11 @@ class Evaluation(Protocol):
 
     def run(self, jaxpr: Jaxpr, args: Sequence[Value]) -> list[Value]:
         """Return the results; references are written in place."""
+        raise NotImplementedError
 
     def every(self, jaxpr: Jaxpr, args: Sequence[Value]) -> Values:
         """Return the values of all equations; references are copied."""
+        raise NotImplementedError
 
 
 class Values(NamedTuple):

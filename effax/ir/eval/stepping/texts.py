@@ -11,6 +11,7 @@ class EqnTexts:
 
     def __init__(self) -> None:
         self._programs: dict[int, tuple[Jaxpr, list[bool]]] = {}
+        self._known: dict[tuple[int, int], str] = {}
 
     def at(self, jaxpr: Jaxpr, position: int) -> str:
         """Return the text of the equation at a position; a store prints as a write."""
@@ -20,4 +21,8 @@ class EqnTexts:
 
     def of(self, jaxpr: Jaxpr, eqn: Eqn) -> str:
         """Return the text of an equation of a program."""
-        return self.at(jaxpr, next(i for i, e in enumerate(jaxpr.eqns) if e is eqn))
+        key = (id(jaxpr), id(eqn))
+        if key not in self._known:
+            position = next(i for i, e in enumerate(jaxpr.eqns) if e is eqn)
+            self._known[key] = self.at(jaxpr, position)
+        return self._known[key]

@@ -374,3 +374,24 @@ def test_the_backward_pass_of_custom_rules_is_explored() -> None:
     session = explore(jax.grad(f))(1.0)
     assert "tan" in names(session)
     assert float(session.go().result) == pytest.approx(np.tan(1))
+
+
+def test_a_variable_and_an_argument_of_one_name_are_distinguished() -> None:
+    def f(b: jax.Array) -> jax.Array:
+        return jnp.sin(b) + 1
+
+    session = explore(f)(2.0)
+    assert session.value("b") == 2
+    later = session.step()
+    assert later.value("b") == pytest.approx(np.sin(2))
+    assert "the argument b is a" in later.shown("b")
+
+
+def test_back_from_a_found_equation(session: Session) -> None:
+    found = session.find(lambda v: v == 3)
+    assert found.equation is not None
+    assert found.equation.prim.name == "iota"
+    later = session.step().find(lambda v: v == 5)
+    assert later.back().step().state.steps <= later.state.steps
+    assert later.undo().state.steps == 1
+    assert session.find("nan").has_ended
