@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final, NamedTuple
 
 from effax.ir.eval.stepping.breaks import Stopped
 from effax.ir.eval.stepping.state import EvalEqn, State, advance, evaluate_eqn, step_over
@@ -52,29 +55,79 @@ def searched(state: State, test: Test, visit: Visit, evaluate: EvalEqn) -> Stopp
     return Stopped(found.state, "the end")
 
 
-def arriving(move: Move, steps: int) -> Move:
-    """Return the part of a move up to a number of equations."""
+KEPT: Final = 64
+"""The number of states before the end of a move to which a step back is free."""
 
-    def part(state: State, visit: Visit, evaluate: EvalEqn) -> Stopped:
-        def checked(passed: State) -> None:
-            if passed.steps >= steps:
-                raise _Arrived(passed)
-            visit(passed)
+BETWEEN: Final = 1 << 12
+"""The number of states between two that are kept of a long move."""
 
-        try:
-            return move(state, checked, evaluate)
-        except _Arrived as arrived:
-            return Stopped(arrived.state)
 
-    return part
+class MoveRecord(NamedTuple):
+    """The states that a move passed, in part.
+
+    Attributes:
+        move: the move.
+        passed: the number of states from its first state to its last, which is not among them.
+        trail: the last of these states.
+        marks: every ``BETWEEN``-th of them, the first state among them.
+    """
+
+    move: Move
+    passed: int
+    trail: tuple[State, ...]
+    marks: tuple[State, ...]
+
+    @classmethod
+    def of(cls, move: Move, state: State) -> tuple[Stopped, MoveRecord]:
+        """Make a move, and return its end and its record."""
+        trail: deque[State] = deque(maxlen=KEPT)
+        marks: list[State] = []
+        count = 0
+
+        def visit(passed: State) -> None:
+            nonlocal count
+            if count % BETWEEN == 0:
+                marks.append(passed)
+            trail.append(passed)
+            count += 1
+
+        stopped = move(state, visit, evaluate_eqn)
+        return stopped, cls(move, count, tuple(trail), tuple(marks))
+
+    def back(self, n: int) -> tuple[State, MoveRecord]:
+        """Return the state ``n`` before the end, at most ``passed``, and the record up to it.
+
+        If it is not kept, the move is made again from a mark; callbacks without results are not
+        called again.
+        """
+        at = self.passed - n
+        marks = self.marks[: 1 + (at - 1) // BETWEEN] if at > 0 else ()
+        if n <= len(self.trail):
+            *trail, state = self.trail[: len(self.trail) - n + 1]
+        else:
+            *trail, state = self._replayed(at)
+        return state, MoveRecord(self.move, at, tuple(trail), marks)
+
+    def _replayed(self, at: int) -> list[State]:
+        """Return the last states up to a position, from the mark before it."""
+        mark = at // BETWEEN
+        trail: deque[State] = deque(maxlen=KEPT + 1)
+        rest = at - mark * BETWEEN
+
+        def visit(passed: State) -> None:
+            nonlocal rest
+            trail.append(passed)
+            if rest == 0:
+                raise _Arrived
+            rest -= 1
+
+        with suppress(_Arrived):
+            self.move(self.marks[mark], visit, quiet)
+        return [*trail]
 
 
 class _Arrived(BaseException):
-    """A move has reached the state in which it was to end."""
-
-    def __init__(self, state: State) -> None:
-        super().__init__()
-        self.state = state
+    """A move has reached the state in which it is to end."""
 
 
 def quiet(eqn: Eqn, operands: Sequence[Value]) -> Sequence[Value]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from html import escape
@@ -24,7 +23,7 @@ from effax.api.debugging.display import (
     stats_of,
     values_text,
 )
-from effax.api.debugging.moves import Move, arriving, quiet, searched, stepped
+from effax.api.debugging.moves import Move, MoveRecord, searched, stepped
 from effax.api.debugging.names import (
     argument_named,
     binding_named,
@@ -42,7 +41,6 @@ from effax.ir.eval.stepping.origins import Origin, origins
 from effax.ir.eval.stepping.state import (
     Access,
     State,
-    evaluate_eqn,
     first_state,
     value_in,
 )
@@ -99,7 +97,7 @@ class Session:
     reason: str = ""
     error: Exception | None = None
     previous: Session | None = None
-    _move: Move | None = None
+    _record: MoveRecord | None = None
 
     def step(self, n: int = 1) -> Session:
         """Evaluate ``n`` equations, with the programs that they run."""
@@ -160,25 +158,17 @@ class Session:
     def back(self, n: int = 1) -> Session:
         """Return to the point ``n`` equations earlier, also within a move over many.
 
-        A move over several equations is made again, up to that point; callbacks without results
-        are not called again.
+        The last points of a move are kept, and some of the others, from which it is made again;
+        callbacks without results are then not called a second time.
         """
         session = self
-        while n > 0 and session.previous is not None and session._move is not None:
-            kept: deque[State] = deque(maxlen=n)
-            session._move(session.previous.state, kept.append, quiet)
-            if len(kept) == n:
-                there = replace(session.previous, state=kept[0], reason="", error=None)
-                first = kept[0] is session.previous.state
-                move = None if first else arriving(session._move, kept[0].steps)
-                before = session.previous.previous if first else session.previous
+        while n > 0 and session.previous is not None and session._record is not None:
+            if n < session._record.passed:
+                state, record = session._record.back(n)
                 return replace(
-                    there,
-                    breaks=self.breaks,
-                    previous=before,
-                    _move=session.previous._move if first else move,
+                    session, state=state, reason="", error=None, breaks=self.breaks, _record=record
                 )
-            n -= len(kept)
+            n -= session._record.passed
             session = session.previous
         return replace(session, breaks=self.breaks)
 
@@ -356,14 +346,14 @@ class Session:
     def _moved(self, move: Move) -> Session:
         if self.has_ended:
             return replace(self, reason="the end")
-        stopped = move(self.state, lambda _: None, evaluate_eqn)
+        stopped, record = MoveRecord.of(move, self.state)
         return replace(
             self,
             state=stopped.state,
             reason=stopped.reason,
             error=stopped.error,
             previous=self,
-            _move=move,
+            _record=record,
         )
 
     def _at_equation(self, name: int | str) -> Break:

@@ -7,6 +7,7 @@ import pytest
 
 import effax as jax
 import effax.numpy as jnp
+from effax.api.debugging import moves
 from effax.debug import Session, explore
 from effax.ir.errors import BadArgument, IllTyped
 
@@ -395,3 +396,28 @@ def test_back_from_a_found_equation(session: Session) -> None:
     assert later.back().step().state.steps <= later.state.steps
     assert later.undo().state.steps == 1
     assert session.find("nan").has_ended
+
+
+def test_stepping_back_through_a_long_move(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moves, "BETWEEN", 16)
+    monkeypatch.setattr(moves, "KEPT", 4)
+
+    def f(r: jax.Ref) -> None:
+        def body(i: jax.Array, c: jax.Array) -> jax.Array:
+            r[0] += 1.0
+            return c
+
+        jax.lax.fori_loop(0, 30, body, 0)
+
+    start = explore(f)(jax.new_ref(jnp.zeros(1)))
+    trail = [start]
+    while not trail[-1].has_ended:
+        trail.append(trail[-1].into())
+    end = start.go()
+    for n in (1, 3, 4, 5, 40, 63, 64, 65, len(trail) - 2, len(trail) - 1, len(trail)):
+        there, wanted = end.back(n), trail[-1 - min(n, len(trail) - 1)]
+        assert there.state.frame.site.label == wanted.state.frame.site.label
+        assert there.state.frame.at == wanted.state.frame.at
+        assert there.value("r").tolist() == wanted.value("r").tolist()
+        assert there.back(7).value("r").tolist() == end.back(n + 7).value("r").tolist()
+        assert there.go().has_ended
