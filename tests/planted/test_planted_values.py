@@ -32,6 +32,7 @@ from effax.numpy import (
 )
 from effax.random import distributions
 from effax.transforms import confine_nan as confinement
+from effax.transforms import smooth_squares as squares
 from effax.transforms.rules import arith as rules_of_arithmetic
 from effax.transforms.rules import math as rules_of_math
 from effax.transforms.rules.common import pointwise
@@ -39,6 +40,7 @@ from tests.unit import test_nn as nn
 from tests.unit import test_random as samples
 from tests.unit.api import test_constants as constants
 from tests.unit.derivatives import test_infinite_slopes as slopes
+from tests.unit.derivatives import test_magnitudes as magnitudes
 from tests.unit.derivatives import test_matrices as matrices
 from tests.unit.numpy import special_values as sv
 from tests.unit.numpy import test_values as values
@@ -256,6 +258,18 @@ FAULTS: Final = {
         "mul",
         strong_zero_product,
         slopes.test_the_slope_and_cotangents_are_multiplied_as_usual,
+    ),
+    "squares of roots by the chain rule": Fault(
+        squares,
+        "_may_have_squares",
+        lambda jaxpr: False,
+        lambda: magnitudes.test_the_second_derivative_of_a_square_at_0("of a square root"),
+    ),
+    "equal equations that are two roots": Fault(
+        squares._Squares,
+        "_same",
+        lambda self, x, y: x == y,
+        lambda: magnitudes.test_the_second_derivative_of_a_square_at_0("a product of two calls"),
     ),
     "regions that are not confined": Fault(
         confinement,
