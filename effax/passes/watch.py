@@ -20,6 +20,7 @@ from effax.ir.analysis.diff import Diff, diff
 from effax.ir.analysis.queries import size
 from effax.ir.errors import BadArgument, TransformError
 from effax.ir.syntax import Jaxpr
+from effax.ir.types import ArrayType, Type
 from effax.passes.pipeline import AnyPass, Pass, Path, attempt, check_program, passes_of, perform
 
 
@@ -186,9 +187,27 @@ def verified(
                     f"the pass {pass_} changes the types of the {what}",
                     expected=", ".join(map(str, old)) or "none",
                     found=", ".join(map(str, new)) or "none",
+                    remedy=_same_types(old, new),
                 )
             )
     return well_formed(str(pass_), after)
+
+
+def _same_types(before: Sequence[Type], after: Sequence[Type]) -> str:
+    """Return the remedy for a pass that changes types."""
+    if len(before) != len(after):
+        return "a transformation that changes inputs or results is a function, and not a pass"
+    if all(map(_same_but_weak, before, after)):
+        return "weakness is a part of a type: `ConvertElementType(dtype, weak_type)` changes it"
+    return "convert the values back: `ConvertElementType(dtype, weak_type)`"
+
+
+def _same_but_weak(first: Type, second: Type) -> bool:
+    return (
+        isinstance(first, ArrayType)
+        and isinstance(second, ArrayType)
+        and (first.strong() == second.strong())
+    )
 
 
 def well_formed(name: str, after: Jaxpr) -> Result[Jaxpr, TransformError]:
@@ -198,11 +217,12 @@ def well_formed(name: str, after: Jaxpr) -> Result[Jaxpr, TransformError]:
         return Success(after)
     faults = checked.failure()
     first = faults[0]
+    every = f"{len(faults)} faults in all: `check` lists them" if len(faults) > 1 else None
     error = Broken(
         f"the pass {name} returns a program that is not well formed: {first.message}",
         first.expected,
         first.found,
-        f"{len(faults)} faults in all: `check` lists them" if len(faults) > 1 else None,
+        "; ".join(filter(None, [first.remedy, every])) or None,
     )
     error.at(first.equation, first.source)
     return Failure(error)

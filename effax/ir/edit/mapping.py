@@ -109,6 +109,7 @@ def _values(b: Builder, eqn: Eqn, found: object) -> tuple[Atom, ...]:
             "an equation is replaced by one atom for each result",
             expected=f"{len(wanted)} of them",
             found=f"{len(types)}: {', '.join(map(str, atoms)) or 'none'}",
+            remedy="`b.emit(prim, ins)` returns all results of an equation",
             equation=eqn_str(eqn),
         )
     if wanted != types:
@@ -116,6 +117,7 @@ def _values(b: Builder, eqn: Eqn, found: object) -> tuple[Atom, ...]:
             "the replacement of an equation has other types",
             expected=_types(wanted),
             found=_types(types),
+            remedy="convert it: `b(ConvertElementType(dtype, weak_type), x)`",
             equation=eqn_str(eqn),
         )
     return atoms

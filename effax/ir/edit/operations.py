@@ -133,7 +133,10 @@ def splice(
     start, stop = _index(jaxpr, start, n + 1), _index(jaxpr, stop, n + 1)
     if stop < start:
         raise BadArgument(
-            "splice takes equations in order", f"a stop of at least {start}", str(stop)
+            "splice takes equations in order",
+            expected=f"a stop of at least {start}",
+            found=str(stop),
+            remedy="`insert(jaxpr, index, prim, ins)` adds an equation and removes none",
         )
     check_atoms(args)
     _check_scope(jaxpr, start, args)
@@ -179,6 +182,7 @@ def rename(jaxpr: Jaxpr, numbers: Mapping[int, int] | Callable[[int], int]) -> J
                 "a variable cannot have this number",
                 expected=f"an integer less than {MOST_VARIABLES}",
                 found=repr(number),
+                remedy="`renumbered(jaxpr)` numbers variables from 0",
             )
         if number <= top:
             raise BadArgument(

@@ -290,6 +290,16 @@ def test_each_pass_is_verified() -> None:
     ).unwrap().eqns.delete(0, 3)
 
 
+def test_errors_of_a_pass_name_the_helper_that_mends_them() -> None:
+    swapped = Pass("swapped", lambda jaxpr: Success(jaxpr.replace(eqns=[*jaxpr.eqns][::-1])))
+    chain = parse("{ lambda ; a:f32[] b:f32[]. let c:f32[] = sin a; d:f32[] = cos b in (c, d) }")
+    error = watch(swapped, chain).result.failure()
+    assert "`renumbered(jaxpr)`" in (error.remedy or "")
+    weak = Pass("weak", lambda _: Success(parse("{ lambda ; a:~f32[]. let  in (a,) }")))
+    given = parse("{ lambda ; a:f32[]. let  in (a,) }")
+    assert "weakness is a part of a type" in (watch(weak, given).result.failure().remedy or "")
+
+
 def test_a_run_prints_times_sizes_and_differences() -> None:
     run = watch(inline | COS | dce | dce, PROGRAM)
     lines = str(run).splitlines()
