@@ -4,6 +4,7 @@ from typing import assert_type
 
 import effax
 from effax import Array, Ref
+from effax.ir import Cost
 
 
 def loss(w: Array, x: Array, scale: float = 1.0) -> Array:
@@ -37,3 +38,10 @@ def fill(ref: Ref, value: Array) -> None:
 
 effax.jit(fill)(effax.new_ref(0.0), effax.numpy.ones(()))
 effax.jit(fill)(effax.numpy.ones(()), effax.numpy.ones(()))  # E: arg-type
+
+passed = effax.apply_passes(loss, effax.passes.dce)
+assert_type(passed(effax.numpy.ones(3), effax.numpy.ones(3)), Array)
+passed(effax.numpy.ones(3), "x")  # E: arg-type
+
+assert_type(effax.cost(loss)(effax.numpy.ones(3), effax.numpy.ones(3)), Cost)
+assert_type(effax.cost(effax.make_jaxpr(loss)(effax.numpy.ones(3), effax.numpy.ones(3))), Cost)
