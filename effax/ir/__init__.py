@@ -68,6 +68,7 @@ from effax.ir.errors import (
     TooDeep,
     TransformError,
     UnboundAxis,
+    Unfinished,
 )
 from effax.ir.eval.checked import evaluate
 from effax.ir.eval.numpy import literal_value
@@ -169,6 +170,7 @@ __all__ = [
     "Type",
     "Typing",
     "UnboundAxis",
+    "Unfinished",
     "Use",
     "Value",
     "Var",

@@ -117,6 +117,10 @@ class TooDeep(EffaxError, RecursionError):
     """Programs, or calls of traced functions, are nested too deeply."""
 
 
+class Unfinished(EffaxError, RuntimeError):
+    """An evaluation was stopped at a bound of its equations or its time."""
+
+
 class ConcretizationError(EffaxError, TypeError):
     """Python code needs the value of a tracer that has none."""
 

@@ -89,6 +89,7 @@ OTHER_STATE: Final[Mapping[str, str]] = {
     "effax.arrays.config.config": "the settings of the user",
     "effax.arrays.exclusive.sharing": "the lock of operations on references",
     "effax.extend.rules._WATCHERS": "the watcher of rules in a context",
+    "effax.ir.eval.bounds.METER": "the bounds of evaluations in a context",
     "effax.ir.memo._load": "the number of equations that caches keep",
     "effax.ir.memo._memoized": "the caches of functions of programs",
     "effax.ir.recursion._carried": "the states that move with a computation to another stack",

@@ -22,7 +22,12 @@ from returns.result import Failure, Result, Success
 from effax.ir.analysis.queries import size
 from effax.ir.errors import BadArgument, TransformError
 from effax.ir.syntax import Jaxpr
-from effax.passes.guarantees import Guarantee, checked_guarantees
+from effax.passes.guarantees import (
+    Guarantee,
+    checked_guarantees,
+    with_implied,
+    without_weaker,
+)
 from effax.transforms.framework.rewriter import Transform
 from effax.transforms.framework.runner import as_result, wrap_errors
 
@@ -171,14 +176,14 @@ def passes_of(given: AnyPass | Sequence[AnyPass]) -> AnyPass:
 def guarantees_of(pass_: AnyPass) -> tuple[Guarantee, ...]:
     """Return the guarantees of a pass; those of a composition follow from its parts.
 
-    A sequence of passes with SAME_MEANING has SAME_MEANING, and likewise for SAME_BITS and
-    NEVER_LARGER. IDEMPOTENT is lost in a sequence and under a condition; a fixpoint has it.
+    A sequence of passes with SAME_MEANING has SAME_MEANING, and likewise for SAME_BITS,
+    SAME_WHERE_FINITE (which SAME_MEANING implies) and NEVER_LARGER. IDEMPOTENT is lost in a sequence and under a condition; a fixpoint has it.
     """
     match pass_:
         case Pass():
             found = set(pass_.laws)
         case Pipeline():
-            parts = [{*guarantees_of(part)} for part in pass_.passes]
+            parts = [with_implied(guarantees_of(part)) for part in pass_.passes]
             found = set(Guarantee).intersection(*parts)
             if len(parts) > 1:
                 found.discard(Guarantee.IDEMPOTENT)
@@ -186,7 +191,7 @@ def guarantees_of(pass_: AnyPass) -> tuple[Guarantee, ...]:
             found = {*guarantees_of(pass_.pass_)} - {Guarantee.IDEMPOTENT}
         case _:
             found = {*guarantees_of(pass_.pass_), Guarantee.IDEMPOTENT}
-    return tuple(law for law in Guarantee if law in found)
+    return without_weaker(found)
 
 
 def checked_pass(given: object) -> AnyPass:

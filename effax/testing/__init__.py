@@ -6,7 +6,7 @@
 - :func:`law` declares a law, and :func:`check_law` tries it on random programs; :mod:`laws` has the
   laws of the library.
 - :class:`Features` and :func:`step_names` select random programs; :func:`random_inputs`,
-  :func:`check_equal` and :func:`check_all` serve laws about numbers.
+  :func:`check_equal`, :func:`check_all` and :func:`check_close` serve laws about numbers.
 - :mod:`effax.testing.strategies` has the programs as Hypothesis strategies; it alone needs it.
 """
 
@@ -23,6 +23,7 @@ from effax.testing.generate.steps import step_names
 from effax.testing.generate.values import check_all, check_equal, random_inputs
 from effax.testing.laws.law import About, Law, assume, law
 from effax.testing.laws.runner import Tried
+from effax.testing.laws.tolerance import Tolerance, check_close
 from effax.testing.laws.transformations import Passes
 from effax.testing.report.report import LawBroken
 
@@ -40,9 +41,11 @@ __all__ = [
     "PassReport",
     "Passes",
     "Refused",
+    "Tolerance",
     "Tried",
     "assume",
     "check_all",
+    "check_close",
     "check_effects",
     "check_equal",
     "check_grads",

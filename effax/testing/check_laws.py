@@ -67,8 +67,7 @@ def check_law(
         if value is not None and not found.takes(name):
             raise _untaken(found, name)
     _check_step(found, given)
-    _, patterns = focus_of(focus)
-    if patterns and found.about not in PLANTED:
+    if focus_of(focus).patterns and found.about not in PLANTED:
         raise BadArgument(
             f"the law {found.name} is about linear programs, which have no such patterns",
             expected="the name of a kind of step",

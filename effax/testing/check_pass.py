@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from returns.result import Result
-
 from effax.ir.analysis.queries import size
-from effax.ir.errors import BadArgument, EffaxError, TransformError
+from effax.ir.errors import BadArgument, EffaxError
 from effax.ir.syntax import Jaxpr
 from effax.passes.guarantees import Guarantee, checked_guarantees
-from effax.passes.pipeline import (
-    AnyPass,
-    Pass,
-    Path,
-    attempt,
-    check_program,
-    guarantees_of,
-    passes_of,
-    perform,
-)
+from effax.passes.pipeline import AnyPass, Pass, check_program, guarantees_of, passes_of
 from effax.testing import laws
+from effax.testing.generate.catalogue import catalogue
 from effax.testing.generate.features import ANYTHING, COMPILED, Features, as_features
-from effax.testing.generate.focus import Focus, focus_of
+from effax.testing.generate.focus import Condition, Focus, Focused, focus_of
 from effax.testing.generate.instances import FORMS
 from effax.testing.generate.random_programs import (
+    SEEDS,
     is_step_of,
     program,
     program_with,
@@ -34,10 +25,16 @@ from effax.testing.generate.random_programs import (
     varied_program,
 )
 from effax.testing.generate.random_source import RandomSource
+from effax.testing.generate.redundant import with_redundancy
 from effax.testing.generate.steps import check_features
-from effax.testing.laws.law import Law
+from effax.testing.generate.values import MAX_SECONDS, MAX_STEPS
+from effax.testing.laws.guarantees import agreement_of
 from effax.testing.laws.runner import Arguments, Draw, Drawn, Trial, attempt_on, raise_broken
+from effax.testing.laws.tolerance import Allowed, Tolerance
+from effax.testing.pass_trials import Changes, EachPart, Part
+from effax.testing.progress import Progress
 from effax.testing.shrink.changed_parts import changed_parts, probes
+from effax.testing.shrink.slices import changed_slices
 from effax.transforms.optimize.rewrite import App
 
 ENOUGH: Final = 30
@@ -55,11 +52,18 @@ CORNERS: Final = ("refs.nested", "scan", "refs.nested")
 RETRY_SEEDS: Final = range(4, 8)
 USER_SEEDS: Final = range(4)
 PROBE_SEEDS: Final = range(2)
-"""Seeds of the inputs of programs that are tried again, of the caller's, and of probes."""
+"""Seeds of the inputs of programs that are tried again, of the caller's, and of slices."""
+
+LARGE: Final = 400
+"""A program of the caller with more equations is tried with one seed."""
+
+
+PART_SLICES: Final = 30
+"""The number of slices of each pass of a composition."""
 
 
 class Inconclusive(EffaxError, AssertionError):
-    """A pass changed none of the programs on which it was tried, so none of them tests it."""
+    """No program tests a pass: it changed none, or none was evaluated or met the focus."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,11 @@ class PassReport:
         before: the number of equations of the changed programs, subjaxprs included.
         after: the number of equations that the pass made of these.
         kinds: the primitives of equations that were removed or added, the most frequent first.
+        focus: for each part of the focus, the number of programs that meet it.
+        slices: the number of programs among these that were cut out around changed equations.
+        stopped: the number of programs of which an evaluation was stopped at a bound.
+        skipped: the number of tries in which rounding decides all results.
+        bounds: the bounds, in words.
     """
 
     step: str
@@ -83,6 +92,11 @@ class PassReport:
     before: int
     after: int
     kinds: tuple[str, ...] = ()
+    focus: tuple[tuple[str, int], ...] = ()
+    slices: int = 0
+    stopped: int = 0
+    skipped: int = 0
+    bounds: str = ""
 
     @property
     def changes_little(self) -> bool:
@@ -94,6 +108,14 @@ class PassReport:
         lines = [f"{self.step}: {self.programs} programs, of which it {changed}"]
         lines += [f"  holds: {one.value}" for one in self.guarantees] or ["  no guarantees"]
         lines.append("  holds: p is a function, and p(f) is valid and has the types of f")
+        if self.focus:
+            met = ", ".join(f"{name} in {n}" for name, n in self.focus)
+            lines.append(f"  focus: {met}")
+        if self.skipped:
+            lines.append(f"  skipped: rounding decides the results of {self.skipped} tries")
+        if self.stopped:
+            n = f"{self.stopped} program{'' if self.stopped == 1 else 's'}"
+            lines.append(f"  stopped: an evaluation of {n} did not end within {self.bounds}")
         if self.changes_little:
             of = f", {', '.join(self.kinds[:6])} in these" if self.kinds else ""
             lines += [
@@ -103,96 +125,20 @@ class PassReport:
         return "\n".join(lines)
 
 
-class _Changes(Trial):
-    """A trial that records the programs that the pass changes.
-
-    Attributes:
-        step: the pass.
-        made: the program that it made of each.
-    """
-
-    def __init__(self, law: Law[...], arguments: Arguments, step: AnyPass) -> None:
-        super().__init__(law, arguments)
-        self.step = step
-        self.made: dict[Jaxpr, Jaxpr] = {}
-
-    def try_on(self, drawn: Drawn, seed: int) -> None:
-        super().try_on(drawn, seed)
-        jaxpr: Jaxpr = drawn[0]
-        if self.broken is None and jaxpr not in self.made:
-            self.made[jaxpr] = self.step(jaxpr).value_or(jaxpr)
-
-    @property
-    def pairs(self) -> list[tuple[Jaxpr, Jaxpr]]:
-        """The programs that the pass changed, before and after."""
-        return [(jaxpr, made) for jaxpr, made in self.made.items() if made != jaxpr]
-
-
-class _Part(Trial):
-    """A trial of one pass of a composition, on the programs that it is given there.
-
-    Attributes:
-        step: the pass.
-        pairs: the programs that it changed, before and after.
-    """
-
-    def __init__(self, step: Pass, guarantees: tuple[Guarantee, ...]) -> None:
-        arguments: Arguments = {"step": step, "guarantees": guarantees}
-        super().__init__(laws.pass_keeps_its_guarantees, arguments)
-        self.step = step
-        self.pairs: dict[Jaxpr, Jaxpr] = {}
-
-
-class _EachPart(Trial):
-    """A trial of each pass of a composition.
-
-    A pass may hide the faults of another: it removes the programs at which they show, or changes so
-    much that few of these are tried.
-    """
-
-    def __init__(self, step: AnyPass, guarantees: Sequence[Guarantee]) -> None:
-        super().__init__(laws.pass_keeps_its_guarantees, {})
-        self.step = step
-        self.guarantees = guarantees
-        self.parts: dict[Pass, _Part] = {}
-
-    def try_on(self, drawn: Drawn, seed: int) -> None:
-        given: list[tuple[_Part, Jaxpr]] = []
-
-        def observed(part: Pass, path: Path, jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
-            result = attempt(part, jaxpr)
-            made = result.value_or(jaxpr)
-            trial = self._part(part)
-            if made != jaxpr and jaxpr not in trial.pairs:
-                trial.pairs[jaxpr] = made
-                given.append((trial, jaxpr))
-            return result
-
-        perform(self.step, drawn[0], observed)
-        for trial, jaxpr in given:
-            trial.try_on((jaxpr,), seed)
-            if trial.broken is not None:
-                self.broken, self.drawn, self.arguments = (
-                    trial.broken,
-                    trial.drawn,
-                    trial.arguments,
-                )
-                return
-
-    def _part(self, part: Pass) -> _Part:
-        if part not in self.parts:
-            laws_of = tuple([one for one in part.laws if one in self.guarantees])
-            self.parts[part] = _Part(part, laws_of if self.guarantees else part.laws)
-        return self.parts[part]
-
-
 class _Wanted(NamedTuple):
-    """The programs on which a pass is tried: names of steps, patterns, and features."""
+    """The programs on which a pass is tried: their focus and features."""
 
-    names: tuple[str, ...]
-    patterns: tuple[App, ...]
+    focus: Focused
     features: Features
     compiled: bool
+
+    def more(self, names: Sequence[str], patterns: Sequence[App]) -> _Wanted:
+        """Return it with further steps and patterns."""
+        focus = self.focus._replace(
+            names=tuple(dict.fromkeys([*self.focus.names, *names])),
+            patterns=tuple(dict.fromkeys([*self.focus.patterns, *patterns])),
+        )
+        return self._replace(focus=focus)
 
 
 def check_pass(
@@ -201,170 +147,400 @@ def check_pass(
     programs: Jaxpr | Sequence[Jaxpr] = (),
     focus: Focus | Sequence[Focus] = (),
     guarantees: Sequence[Guarantee] = (),
+    rtol: Allowed | None = None,
+    atol: Allowed | None = None,
     features: Features = ANYTHING,
     compiled: bool = False,
     allow_unchanged: bool = False,
     examples: int = 200,
     seed: int = 0,
+    max_steps: int = MAX_STEPS,
+    max_seconds: float = MAX_SECONDS,
+    progress: bool = True,
 ) -> PassReport:
     """Check a pass, or a pipeline of several, against its guarantees on random programs.
 
     The pass must be a function of the program, return valid programs with the same types and no new
-    effects, and keep its guarantees. Values are compared on ordinary inputs and on zeros of both
-    signs, infinities and nan; side effects are compared call by call. A pass that changes few
-    programs, or few kinds of equations, is tried again: on those programs with other inputs, and on
-    others that are full of the equations that it changed, at the top and in loops and branches.
+    effects, and keep its guarantees. Values are compared on ordinary inputs, on zeros of both
+    signs, infinities and nan, and near the numbers in the programs; side effects are compared call
+    by call. The equations that it changes are cut out, as programs whose inputs are their operands,
+    and tried on more special values, and in loops of no, one and two iterations. A pass that
+    changes few programs, or few kinds of equations, is tried again: on those programs with other
+    inputs, and on others that are full of the equations that it changed.
 
     ::
 
-        print(check_pass(mine, focus=[Sin, App(Log, App(Exp, x)), rule, "refs.swap"]))
+        print(check_pass(mine, focus=[Sin, App(Log, App(Exp, x)), rule, "refs.swap", has_a_loop]))
+        print(check_pass(half, rtol=1e-2, guarantees=[Guarantee.SAME_WHERE_FINITE]))
 
     Args:
         step: the pass, a pipeline, or a list of passes.
         programs: programs of the caller, which are tried first.
-        focus: primitives, patterns, rules (their left sides), or kinds of steps
-            (``effax.testing.step_names()``) of which random programs are full. By default they
-            vary, and include the patterns that passes commonly look for.
+        focus: primitives or their classes, patterns, rules (their left sides), or kinds of steps
+            (``effax.testing.step_names()``) of which random programs are full; or predicates of a
+            program, of which one holds for each random program, as far as some are found. By
+            default programs vary, and include the patterns that passes commonly look for.
         guarantees: guarantees to check instead of those of the pass (``guarantees_of``).
+        rtol: the relative tolerance of results, a number or one by dtype, instead of rounding. The
+            error is measured against the program in double precision (``check_close``).
+        atol: the absolute tolerance, likewise.
         features: the features of random programs.
-        compiled: whether to compile the results as well, and compare them.
+        compiled: whether to compile the results as well, and compare these with their evaluation.
         allow_unchanged: whether the pass may leave all programs unchanged.
         examples: the approximate number of random programs. Equal arguments try equal programs.
         seed: another one tries other programs.
+        max_steps: the greatest number of equations that a run of a program may evaluate.
+        max_seconds: the greatest time for a program.
+        progress: whether a check of more than ten seconds reports its progress on standard error.
 
     Returns:
-        A report of the programs on which it was tried.
+        A report of the programs on which it was tried, and of those of which an evaluation was
+        stopped at a bound.
 
     Raises:
         LawBroken: the pass breaks a guarantee; the message has a small program.
-        Inconclusive: it changed no program. Pass ``focus``, ``programs`` or ``features`` on which
-            it changes something.
-        BadArgument: ``step`` is no pass, or another argument is of the wrong type.
+        Inconclusive: it changed no program, no evaluation of the caller's programs ended within the
+            bounds, or no program meets ``focus``.
+        BadArgument: ``step`` is no pass, another argument is of the wrong type, or a tolerance is
+            passed for a guarantee that has none.
     """
     __tracebackhide__ = True
     pass_ = passes_of(step)
     features = as_features(features)
     checked = checked_guarantees("check_pass", guarantees) if guarantees else guarantees_of(pass_)
+    _check_counts(examples, max_steps, max_seconds)
+    focused = focus_of(focus)
+    arguments: dict[str, object] = {"step": pass_, "guarantees": checked}
+    arguments |= _tolerance_of(checked, rtol, atol)
+    if (max_steps, max_seconds) != (MAX_STEPS, MAX_SECONDS):
+        arguments |= {"max_steps": max_steps, "max_seconds": max_seconds}
+    each = EachPart(pass_, tuple(guarantees), arguments)
+    several = programs if isinstance(programs, Sequence) else [programs]
+    check = _Check(
+        pass_,
+        Changes(laws.pass_is_a_function, arguments, pass_),
+        Trial(laws.pass_keeps_its_guarantees, arguments),
+        None if isinstance(pass_, Pass) else each,
+        Trial(laws.compiled_pass_agrees_with_evaluation, arguments) if compiled else None,
+        _calls(checked, arguments),
+        Progress(f"check_pass {pass_}", examples, not progress),
+    )
+    given = [check_program(one) for one in several]
+    for jaxpr in given:
+        check.try_program(jaxpr, USER_SEEDS if size(jaxpr) < LARGE else USER_SEEDS[:1])
+    check.try_all(_Wanted(focused, features, compiled), examples, seed)
+    raise_broken(check.every, strict=False)
+    bounds = f"{max_steps} equations and {max_seconds:g} seconds (`max_steps=`, `max_seconds=`)"
+    _check_conclusive(check, given, focused.conditions, bounds)
+    return _report(check, checked, focused.conditions, bounds, allow_unchanged)
+
+
+def _check_counts(examples: int, max_steps: int, max_seconds: float) -> None:
     if examples < 1:
         raise BadArgument("a pass is tried on programs", "examples of at least 1", str(examples))
-    arguments: Arguments = {"step": pass_, "guarantees": checked}
-    changes = _Changes(laws.pass_is_a_function, arguments, pass_)
-    trials = [Trial(laws.pass_keeps_its_guarantees, arguments), changes]
-    each = _EachPart(pass_, tuple(guarantees))
-    if not isinstance(pass_, Pass):
-        trials.append(each)
-    if compiled:
-        trials.append(Trial(laws.compiled_pass_agrees_with_evaluation, arguments))
-    calls = Trial(laws.pass_preserves_side_effects, arguments)
-    several = programs if isinstance(programs, Sequence) else [programs]
-    for jaxpr in [check_program(one) for one in several]:
-        _try_program(trials, jaxpr, USER_SEEDS)
-    compares = Guarantee.SAME_MEANING in checked
-    wanted = _Wanted(*focus_of(focus), features, compiled)
-    _try_random(trials, calls if compares else None, wanted, examples, seed)
-    if changes.pairs and not any(trial.broken for trial in (*trials, calls)):
-        found = [_tried_again(pass_, changes.pairs, trials, wanted)]
-        found += [
-            _tried_again(part.step, [*part.pairs.items()], [each], wanted)
-            for part in each.parts.values()
-            if part.pairs
-        ]
-        again = _joined([one for one in found if one is not None])
-        if again is not None:
-            retry = -(-examples // 2)
-            _try_random(trials, calls if compares else None, again, retry, f"again {seed}")
-    raise_broken([*trials, calls], strict=False)
-    return _report(pass_, checked, changes, allow_unchanged)
+    if max_steps < 1 or not max_seconds > 0:
+        raise BadArgument(
+            "the bounds of evaluations are not valid",
+            expected="`max_steps` of at least 1 and `max_seconds` above 0",
+            found=f"max_steps={max_steps}, max_seconds={max_seconds}",
+        )
 
 
-def _joined(several: Sequence[_Wanted]) -> _Wanted | None:
-    """Return the steps and patterns of all; None if there are none."""
-    if not several:
+def _tolerance_of(
+    checked: Sequence[Guarantee], rtol: Allowed | None, atol: Allowed | None
+) -> dict[str, object]:
+    """Return the tolerances as arguments of laws. Raises BadArgument where they have no meaning."""
+    found = {name: x for name, x in (("rtol", rtol), ("atol", atol)) if x is not None}
+    agreement = agreement_of(checked, Tolerance(rtol, atol))
+    if found and (agreement is None or agreement.exact):
+        raise BadArgument(
+            f"`{'` and `'.join(found)}` do not apply to the guarantees of the pass",
+            expected="Guarantee.SAME_MEANING or SAME_WHERE_FINITE, without SAME_BITS",
+            found=", ".join(map(str, checked)) or "no guarantees",
+            remedy="`guarantees=[Guarantee.SAME_MEANING]`",
+        )
+    return dict(found)
+
+
+def _calls(checked: Sequence[Guarantee], arguments: Arguments) -> Trial | None:
+    """Return the trial of side effects, if the guarantees include them."""
+    agreement = agreement_of(checked)
+    if agreement is None:
         return None
-    names = dict.fromkeys([name for one in several for name in one.names])
-    patterns = dict.fromkeys([pattern for one in several for pattern in one.patterns])
-    return several[0]._replace(names=tuple(names), patterns=tuple(patterns))
+    rounded = "rtol" in arguments or "atol" in arguments or agreement.where_finite
+    given = {**arguments, "values": False} if rounded else arguments
+    return Trial(laws.pass_preserves_side_effects, given)
 
 
-def _tried_again(
-    step: AnyPass, pairs: Sequence[tuple[Jaxpr, Jaxpr]], trials: Sequence[Trial], wanted: _Wanted
-) -> _Wanted | None:
-    """Retry a pass that changed little; return the random programs for another round."""
-    found = changed_parts(pairs)
-    if len(pairs) >= ENOUGH and len(found.kinds) > FEW_KINDS:
-        return None
-    probed: dict[App, None] = {}
-    for pattern, jaxpr in probes(step, found.patterns):
-        probed[pattern] = None
-        _try_program(trials, jaxpr, PROBE_SEEDS)
-    for jaxpr, _ in pairs[:RETRIED]:
-        _try_program(trials, jaxpr, RETRY_SEEDS)
-    features = wanted.features
-    names = [
-        name
-        for name in found.steps
-        if (features.refs if name.startswith("refs.") else name in features.control)
-    ]
-    return wanted._replace(
-        names=(*wanted.names, *names), patterns=(*wanted.patterns, *(probed or found.patterns))
+@dataclass
+class _Check:
+    """The trials of a pass.
+
+    Attributes:
+        step: the pass.
+        changes: that it is a function; the programs that it changes.
+        kept: its guarantees.
+        each: those of its parts, if it has some.
+        compiled: that compiled results agree, if that is checked.
+        calls: that side effects are preserved, if that is a guarantee.
+        progress: the progress of the check.
+        slices: the number of slices that were tried.
+    """
+
+    step: AnyPass
+    changes: Changes
+    kept: Trial
+    each: EachPart | None
+    compiled: Trial | None
+    calls: Trial | None
+    progress: Progress
+    slices: int = 0
+
+    @property
+    def trials(self) -> list[Trial]:
+        """Return the trials on all random programs."""
+        found = [self.kept, self.changes, self.each, self.compiled]
+        return [trial for trial in found if trial is not None]
+
+    @property
+    def every(self) -> list[Trial]:
+        """Return all trials."""
+        return [*self.trials, *([self.calls] if self.calls is not None else [])]
+
+    @property
+    def is_broken(self) -> bool:
+        """Return whether a law is broken."""
+        return any(trial.broken is not None for trial in self.every)
+
+    def try_program(self, jaxpr: Jaxpr, seeds: range) -> None:
+        """Try all laws on a program of the caller."""
+        _try_program(self.trials, jaxpr, seeds, self.progress)
+        if self.calls is not None and not jaxpr.free_axes:
+            _try_program([self.calls], jaxpr, seeds[:1], self.progress)
+
+    def try_all(self, wanted: _Wanted, examples: int, seed: int) -> None:
+        """Try random programs, slices of these, and further programs if these were few."""
+        self.try_random(wanted, examples, seed)
+        if self.is_broken:
+            return
+        self.try_slices([*self.changes.pairs, *self._in_catalogue()])
+        found = [self._tried_again(self.step, self.changes.pairs, self.trials)]
+        if self.each is not None:
+            found += [
+                self._tried_again(part.step, [*part.pairs.items()], [self.each])
+                for part in self.each.parts.values()
+                if 0 < len(part.pairs) < ENOUGH
+            ]
+        again = [one for one in found if one is not None]
+        if again and not self.is_broken:
+            names = [name for one in again for name in one[0] if _may_have(wanted.features, name)]
+            patterns = [pattern for one in again for pattern in one[1]]
+            self.try_random(wanted.more(names, patterns), -(-examples // 2), f"again {seed}")
+
+    def _in_catalogue(self) -> list[tuple[Jaxpr, Jaxpr]]:
+        """Return the programs of all pairs of primitives that a pass changes that changes few."""
+        if not _is_little(self.changes.pairs):
+            return []
+        made = [(jaxpr, self.step(jaxpr).value_or(jaxpr)) for jaxpr in catalogue()]
+        return [pair for pair in made if pair[0] != pair[1]]
+
+    def try_slices(self, pairs: Sequence[tuple[Jaxpr, Jaxpr]]) -> None:
+        """Try the equations that the pass, and each of its parts, changes, as programs."""
+        whole = [trial for trial in (self.kept, self.changes) if trial.broken is None]
+        for jaxpr in changed_slices(lambda f: self.step(f).value_or(f), pairs):
+            self.slices += 1
+            _try_program(whole, jaxpr, PROBE_SEEDS, self.progress)
+            if self.is_broken:
+                return
+        for part in [] if self.each is None else self.each.parts.values():
+            step = part.step
+            made = changed_slices(
+                lambda f: step(f).value_or(f),  # noqa: B023  # called at once
+                [*part.pairs.items()][: Part.MOST],
+                PART_SLICES,
+            )
+            for jaxpr in made:
+                for seed in PROBE_SEEDS:
+                    if self.each is not None and self.each.broken is None:
+                        self.each.try_part(part, jaxpr, seed)
+                self.progress.step(self._note())
+
+    def _tried_again(
+        self, step: AnyPass, pairs: Sequence[tuple[Jaxpr, Jaxpr]], trials: Sequence[Trial]
+    ) -> tuple[tuple[str, ...], tuple[App, ...]] | None:
+        """Retry a pass that changed little; return steps and patterns for another round."""
+        if not pairs or not _is_little(pairs):
+            return None
+        found = changed_parts(pairs)
+        probed: dict[App, None] = {}
+        for pattern, jaxpr in probes(step, found.patterns):
+            probed[pattern] = None
+            _try_program(trials, jaxpr, PROBE_SEEDS, self.progress)
+        for jaxpr, _ in pairs[:RETRIED]:
+            _try_program(trials, jaxpr, RETRY_SEEDS, self.progress)
+        return found.steps, tuple(probed or found.patterns)
+
+    def _note(self) -> str:
+        return f", {len(self.changes.pairs)} programs changed"
+
+    def try_random(self, wanted: _Wanted, examples: int, seed: int | str) -> None:
+        """Try tenths of the examples: small programs, others, loops and references, calls."""
+        plans = _plans(wanted)
+
+        def progressing(draw: Draw) -> Draw:
+            def drawn(choose: RandomSource) -> Drawn:
+                self.progress.step(self._note())
+                return draw(choose)
+
+            return drawn
+
+        for draw, tenths in plans:
+            attempt_on(self.trials, progressing(draw), -(-examples * tenths // 10), seed)
+        if self.calls is not None and not wanted.compiled:
+            draw = plans[-1][0] if wanted.focus.conditions else _redundant(wanted)
+            attempt_on([self.calls], progressing(draw), -(-examples // 10), seed)
+
+
+def _is_little(pairs: Sequence[tuple[Jaxpr, Jaxpr]]) -> bool:
+    """Return whether a pass changed few programs, or equations of few primitives."""
+    return len(pairs) < ENOUGH or len(changed_parts(pairs).kinds) <= FEW_KINDS
+
+
+def _may_have(features: Features, name: str) -> bool:
+    """Return whether the features allow a kind of step of ``changed_parts``."""
+    return features.refs if name.startswith("refs.") else name in features.control
+
+
+def _try_program(trials: Sequence[Trial], jaxpr: Jaxpr, seeds: range, progress: Progress) -> None:
+    for seed in seeds:
+        progress.step()
+        for trial in [trial for trial in trials if trial.broken is None]:
+            if (jaxpr,) not in trial.stopped:
+                trial.try_on((jaxpr,), seed)
+
+
+def _features_of(wanted: _Wanted) -> list[Features]:
+    """Return the features of programs, one for each kind of step in focus."""
+    features = COMPILED if wanted.compiled else wanted.features
+    each = [replace(features, focus=name) for name in wanted.focus.names] or [features]
+    for one in each:
+        check_features(one)
+    return each
+
+
+def _redundant(wanted: _Wanted) -> Draw:
+    each = _features_of(wanted)
+    patterns = wanted.focus.patterns
+    return _meeting(
+        lambda choose: redundant_program(choose, choose.pick(each), patterns=patterns), wanted
     )
 
 
-def _try_program(trials: Sequence[Trial], jaxpr: Jaxpr, seeds: range) -> None:
-    for seed in seeds:
-        for trial in [trial for trial in trials if trial.broken is None]:
-            trial.try_on((jaxpr,), seed)
-
-
-def _try_random(
-    trials: Sequence[Trial], calls: Trial | None, wanted: _Wanted, examples: int, seed: int | str
-) -> None:
-    """Try tenths of the examples: small programs, others, loops and references, side effects."""
-    names, patterns, features, compiled = wanted
-    features = COMPILED if compiled else features
-    each = [replace(features, focus=name) for name in names] or [features]
-    for one in each:
-        check_features(one)
+def _plans(wanted: _Wanted) -> list[tuple[Draw, int]]:
+    """Return generators of programs, with their tenths of the examples."""
+    each, patterns = _features_of(wanted), wanted.focus.patterns
+    features = COMPILED if wanted.compiled else wanted.features
     bare = replace(features, depth=0, focus="")
-
-    def small(choose: RandomSource) -> Drawn:
-        return (program_with(choose, patterns or FORMS, bare),)
-
-    def plain(choose: RandomSource) -> Drawn:
-        return (varied_program(choose, choose.pick(each)),)
-
-    def redundant(choose: RandomSource) -> Drawn:
-        return (redundant_program(choose, choose.pick(each), patterns=patterns),)
-
     corners = [name for name in CORNERS if is_step_of(name, features)]
-
-    def corner(choose: RandomSource) -> Drawn:
-        focused = replace(features, focus=choose.pick(corners))
-        return (program(choose, focused, steps=choose.between(1, 4)),)
-
-    plans: list[tuple[Draw, int]] = [(small, 5), (plain, 5)]
-    if not compiled:
-        plans = [(small, 3), (plain, 3), (redundant, 3)]
+    draws: list[tuple[Callable[[RandomSource], Jaxpr], int]] = [
+        (lambda choose: program_with(choose, patterns or FORMS, bare), 3),
+        (lambda choose: varied_program(choose, choose.pick(each)), 3),
+    ]
+    if wanted.compiled:
+        draws = [(draw, 5) for draw, _ in draws]
+    plans = [(_meeting(draw, wanted), tenths) for draw, tenths in draws]
+    if not wanted.compiled:
+        plans.append((_redundant(wanted), 3))
     if corners and features.depth:
-        plans.append((corner, 6))
-    for draw, tenths in plans:
-        attempt_on(trials, draw, -(-examples * tenths // 10), seed)
-    if calls is not None and not compiled:
-        attempt_on([calls], redundant, -(-examples // 10), seed)
+
+        def corner(choose: RandomSource) -> Jaxpr:
+            focused = replace(features, focus=choose.pick(corners))
+            return program(choose, focused, steps=choose.between(1, 4))
+
+        plans.append((_meeting(corner, wanted), 6))
+    return plans
+
+
+REDRAWN: Final = 20
+"""The number of programs that are generated for one that meets a required condition."""
+
+
+def _meeting(draw: Callable[[RandomSource], Jaxpr], wanted: _Wanted) -> Draw:
+    """Return a generator of programs that meet the focus, as far as some are found.
+
+    Half of them are changed copies of earlier ones.
+    """
+    if not any(one.is_required for one in wanted.focus.conditions):
+        return lambda choose: (draw(choose),)
+    met: list[Jaxpr] = []
+
+    def drawn(choose: RandomSource) -> Drawn:
+        jaxpr = draw(choose)
+        for _ in range(REDRAWN):
+            if met and choose.chance(50):
+                jaxpr = with_redundancy(choose.pick(met), choose.below(SEEDS))
+            if wanted.focus.meets(jaxpr):
+                if len(met) < REDRAWN:
+                    met.append(jaxpr)
+                return (jaxpr,)
+            jaxpr = varied_program(choose, wanted.features)
+        return (choose.pick(met) if met else jaxpr,)
+
+    return drawn
+
+
+def _check_conclusive(
+    check: _Check, given: Sequence[Jaxpr], conditions: Sequence[Condition], bounds: str
+) -> None:
+    """Raise Inconclusive if no evaluation of the caller's programs ended, or none is in focus."""
+    stopped = [jaxpr for jaxpr in given if (jaxpr,) in check.kept.stopped]
+    if stopped and len(stopped) == len(given):
+        raise Inconclusive(
+            "no evaluation of the programs ended within its bounds",
+            expected="programs that end on random inputs and on special values",
+            found=f"no end within {bounds}:\n{stopped[0]}",
+            remedy="a `while` may count its iterations: `i < 100` in its condition",
+        )
+    for one in conditions:
+        if one.is_required and not any(map(one.meets, check.changes.made)):
+            raise Inconclusive(
+                f"no program meets the focus {one.name}",
+                expected="programs that meet it, to try the pass on",
+                found=f"{len(check.changes.made)} programs, none of which does",
+                remedy="pass one: `programs=`; or `focus=` of what it has, and more `examples=`",
+            )
 
 
 def _report(
-    step: AnyPass, guarantees: tuple[Guarantee, ...], changes: _Changes, allow_unchanged: bool
+    check: _Check,
+    guarantees: tuple[Guarantee, ...],
+    conditions: Sequence[Condition],
+    bounds: str,
+    allow_unchanged: bool,
 ) -> PassReport:
+    changes = check.changes
     pairs, programs = changes.pairs, len(changes.made)
     if not pairs and not allow_unchanged:
         raise Inconclusive(
-            f"the pass {step} changed no program",
+            f"the pass {check.step} changed no program",
             expected="a pass that changes some of them",
             found=f"{programs} programs, none of them changed",
-            remedy="pass what it looks for: `focus=` a primitive, a pattern or a rule, or "
-            "`programs=` some of your own; or `allow_unchanged=True`",
+            remedy="pass what it looks for: `focus=` a primitive, a pattern, a rule or a "
+            "predicate, or `programs=` some of your own; or `allow_unchanged=True`",
         )
     before, after = (sum(size(pair[i]) for pair in pairs) for i in (0, 1))
-    kinds = changed_parts(pairs).kinds
-    return PassReport(str(step), guarantees, programs, len(pairs), before, after, kinds)
+    stopped = {drawn for trial in check.every for drawn in trial.stopped}
+    return PassReport(
+        str(check.step),
+        guarantees,
+        programs,
+        len(pairs),
+        before,
+        after,
+        changed_parts(pairs).kinds,
+        tuple([(one.name, sum(map(one.meets, changes.made))) for one in conditions]),
+        check.slices,
+        len(stopped),
+        check.kept.skipped,
+        bounds if stopped else "",
+    )

@@ -29,7 +29,7 @@ from effax.testing.generate.values import (
     run,
 )
 from effax.testing.laws.derivative import by_differences, directional
-from effax.testing.laws.equivalence import check_same_meaning
+from effax.testing.laws.equivalence import Agreement, check_same_meaning
 from effax.testing.laws.jvp import check_tangents, push, random_tangents
 from effax.testing.laws.partial_eval import check_recomposition
 from effax.testing.laws.transformations import Passes
@@ -84,7 +84,7 @@ def check_same(before: Jaxpr, after: Jaxpr, exact: bool) -> None:
     assert after.in_types == before.in_types
     assert after.out_types == before.out_types
     for seed in SEEDS:
-        check_same_meaning(closed(before), closed(after), seed, exact)
+        check_same_meaning(closed(before), closed(after), seed, Agreement(exact))
 
 
 def check_same_bits(jaxpr: Jaxpr, options: Options, made: Jaxpr) -> None:

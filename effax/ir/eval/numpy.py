@@ -13,6 +13,7 @@ import numpy as np
 
 from effax.ir.axes import open_program
 from effax.ir.dtypes import FLOAT0
+from effax.ir.eval.bounds import METER, metered
 from effax.ir.primitive import Value
 from effax.ir.recursion import kind_may_have_subjaxprs, kinds_of, with_fresh_stack
 from effax.ir.state import cached
@@ -40,11 +41,15 @@ def evaluate(jaxpr: Jaxpr, args: Sequence[Value]) -> list[Value]:
 
     Raises:
         UnboundAxis: the program has free axes; nothing is run.
+        Unfinished: the bounds of the context (:func:`effax.ir.eval.bounds.bounded`) are exceeded.
     """
     if jaxpr.free_axes:
         raise open_program(jaxpr.free_axes, "evaluated")
     if len(args) != len(jaxpr.binders):
         raise ValueError(f"the program takes {len(jaxpr.binders)} arguments, not {len(args)}")
+    meter = METER.get()
+    if meter is not None:
+        meter.count(len(jaxpr.eqns))
     env: list[Value | None] = [None] * jaxpr.size
     for v, value in zip(jaxpr.binders, args, strict=True):
         env[v.id] = value
@@ -104,4 +109,6 @@ def _prepared(jaxpr: Jaxpr) -> Callable[..., list[Value]]:
                 env[k] = value
         return [env[k] for k in returned]
 
-    return with_fresh_stack(run) if any(map(kind_may_have_subjaxprs, kinds_of(jaxpr))) else run
+    run_metered = metered(run, len(steps))
+    nests = any(map(kind_may_have_subjaxprs, kinds_of(jaxpr)))
+    return with_fresh_stack(run_metered) if nests else run_metered

@@ -1,53 +1,135 @@
-"""The focus of random programs: steps and patterns of which they are full."""
+"""The focus of random programs: steps and patterns of which they are full, and conditions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import cast
+from random import Random
+from typing import Final, NamedTuple, cast
 
-from effax.ir.errors import BadArgument
+from effax.ir.analysis.queries import walk
+from effax.ir.errors import BadArgument, EffaxError
 from effax.ir.primitive import Primitive
+from effax.ir.recursion import postorder
+from effax.ir.state import cached
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
+from effax.ir.types import array_type, ref_type
 from effax.testing.generate.features import ANYTHING
 from effax.testing.generate.instances import Wanted, patterns_of
-from effax.testing.generate.steps import all_step_names, check_features, unknown_step
-from effax.transforms.optimize.rewrite import App, RewriteRule
+from effax.testing.generate.program_builder import ProgramBuilder
+from effax.testing.generate.random_source import RandomSource
+from effax.testing.generate.steps import (
+    NESTED,
+    all_step_names,
+    check_features,
+    step_names,
+    steps_named,
+    unknown_step,
+)
+from effax.transforms.optimize.patterns import orders
+from effax.transforms.optimize.rewrite import App, Hole, Number, Pattern, RewriteRule, number_as
 
-Focus = str | Wanted
-"""A kind of step by its name, a primitive, a pattern, or a rule."""
+Focus = str | Wanted | Callable[[Jaxpr], bool]
+"""The name of a kind of step, a primitive or its class, a pattern, a rule, or a predicate."""
 
 
-def focus_of(given: Focus | Sequence[Focus]) -> tuple[tuple[str, ...], tuple[App, ...]]:
-    """Return the names of steps and the patterns of a focus.
+class Condition(NamedTuple):
+    """A part of a focus: whether a program meets it.
 
-    Raises BadArgument for anything else, and for a class of primitives with parameters.
+    Attributes:
+        name: its name in reports.
+        meets: the predicate.
+        is_required: whether programs that do not meet it are drawn again.
     """
+
+    name: str
+    meets: Callable[[Jaxpr], bool]
+    is_required: bool
+
+
+class Focused(NamedTuple):
+    """The content of random programs.
+
+    Attributes:
+        names: kinds of steps.
+        patterns: patterns, of which instances are inserted.
+        conditions: a predicate for each part of the focus.
+    """
+
+    names: tuple[str, ...] = ()
+    patterns: tuple[App, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+    def meets(self, jaxpr: Jaxpr) -> bool:
+        """Return whether the program meets a condition that is required, if there are any."""
+        required = [one for one in self.conditions if one.is_required]
+        return not required or any(one.meets(jaxpr) for one in required)
+
+
+def focus_of(given: Focus | Sequence[Focus]) -> Focused:
+    """Return the steps, patterns and conditions of a focus. Raises BadArgument for others."""
     several: Sequence[object] = (
         given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
     )
     names: list[str] = []
     patterns: list[App] = []
+    conditions: list[Condition] = []
     for one in several:
         if isinstance(one, str):
             check_features(replace(ANYTHING, focus=one))
-            names += [one] if one else []
+            if one:
+                names.append(one)
+                conditions.append(Condition(one, _has_any(primitives_of(one)), False))
+        elif isinstance(one, type) and issubclass(one, Primitive):
+            found = _steps_or_patterns(one)
+            names += found.names
+            patterns += found.patterns
+            conditions += found.conditions
+        elif isinstance(one, Primitive | App | RewriteRule):
+            found_patterns = _patterns(one)
+            patterns += found_patterns
+            text = one.name if isinstance(one, RewriteRule) else str(one)
+            conditions.append(Condition(text, _has_instance(found_patterns), False))
+        elif callable(one):
+            predicate = cast("Callable[[Jaxpr], bool]", one)
+            name = getattr(one, "__name__", type(one).__name__)
+            conditions.append(Condition(name, _checked(name, predicate), True))
         else:
-            patterns += _patterns(one)
-    return tuple(names), tuple(patterns)
+            raise _unknown(one)
+    return Focused(tuple(names), tuple(patterns), tuple(conditions))
 
 
-def _patterns(one: object) -> tuple[App, ...]:
-    prim = isinstance(one, Primitive) or (isinstance(one, type) and issubclass(one, Primitive))
-    if not prim and not isinstance(one, App | RewriteRule):
-        raise BadArgument(
-            "programs cannot be full of this",
-            expected="the name of a kind of step, a primitive, a pattern, a rule, or a list of "
-            "these",
-            found=f"{one!r:.80}",
-            remedy=f"names of kinds of steps are {', '.join(all_step_names())}",
-        )
+def _steps_or_patterns(cls: type[Primitive]) -> Focused:
+    """Return the patterns of a class; else the steps that append it."""
+    condition = Condition(cls.name, _has_any(frozenset({cls.name})), False)
     try:
-        found = patterns_of(cast("Wanted", one))
+        patterns = patterns_of(cls)
+        if patterns:
+            return Focused((), patterns, (condition,))
+    except BadArgument:
+        # It has parameters.
+        pass
+    names = steps_of(cls.name)
+    if names:
+        return Focused(names, (), (condition,))
+    # Programs of the caller may have it.
+    return Focused((), (), (condition._replace(is_required=True),))
+
+
+def _unknown(one: object) -> BadArgument:
+    return BadArgument(
+        "programs cannot be full of this",
+        expected="the name of a kind of step, a primitive, a pattern, a rule, a predicate of a "
+        "program, or a list of these",
+        found=f"{one!r:.80}",
+        remedy=f"names of kinds of steps are {', '.join(all_step_names())}",
+    )
+
+
+def _patterns(one: Primitive | App | RewriteRule) -> tuple[App, ...]:
+    try:
+        found = patterns_of(one)
     except BadArgument as error:
         raise _with_names(error, one) from None
     if not found:
@@ -62,3 +144,87 @@ def _with_names(error: BadArgument, one: object) -> BadArgument:
     cls = one if isinstance(one, type) else type(one)
     named = unknown_step(error.what, cls.__name__.lower())
     return BadArgument(error.what, error.expected, error.found, named.remedy)
+
+
+def _checked(name: str, predicate: Callable[[Jaxpr], bool]) -> Callable[[Jaxpr], bool]:
+    def meets(jaxpr: Jaxpr) -> bool:
+        found: object = predicate(jaxpr)
+        if not isinstance(found, bool):
+            raise BadArgument(
+                f"the predicate {name} of `focus` does not return a boolean",
+                expected="True or False",
+                found=f"{found!r:.60}",
+                remedy="is a `return` missing?" if found is None else "convert it: `bool(...)`",
+            )
+        return found
+
+    return meets
+
+
+def _has_any(names: frozenset[str]) -> Callable[[Jaxpr], bool]:
+    return lambda jaxpr: any(place.eqn.prim.name in names for place in walk(jaxpr))
+
+
+def _has_instance(patterns: Sequence[App]) -> Callable[[Jaxpr], bool]:
+    ordered = [one for pattern in patterns for one in orders(pattern)]
+    return lambda jaxpr: any(_occurs(one, ordered) for one in postorder(jaxpr))
+
+
+def _occurs(jaxpr: Jaxpr, patterns: Sequence[App]) -> bool:
+    by_var = {v: eqn for eqn in jaxpr.eqns for v in eqn.outs}
+    return any(_matches(one, eqn, by_var, {}) for eqn in jaxpr.eqns for one in patterns)
+
+
+def _matches(app: App, eqn: Eqn, by_var: Mapping[Var, Eqn], holes: dict[str, Atom]) -> bool:
+    prim = app.prim
+    fits = type(eqn.prim) is prim if isinstance(prim, type) else eqn.prim == prim
+    return (
+        fits
+        and len(eqn.ins) == len(app.args)
+        and all(_fits(p, a, by_var, holes) for p, a in zip(app.args, eqn.ins, strict=True))
+    )
+
+
+def _fits(pattern: Pattern, atom: Atom, by_var: Mapping[Var, Eqn], holes: dict[str, Atom]) -> bool:
+    match pattern:
+        case Hole(name):
+            return holes.setdefault(name, atom) == atom
+        case Number(value):
+            return isinstance(atom, Lit) and atom == number_as(value, atom.type)
+        case App():
+            made = by_var.get(atom) if isinstance(atom, Var) else None
+            return made is not None and _matches(pattern, made, by_var, holes)
+
+
+TRIED: Final = 16
+"""The number of applications from which the primitives of a kind of step are learned."""
+
+_TYPES: Final = (
+    *(array_type((3,), "float32"), array_type((2, 3), "float64"), array_type((3,), "int32")),
+    *(array_type((3,), "bool"), array_type((), "int32"), ref_type(array_type((3,), "float32"))),
+    ref_type(array_type((2, 3), "float64")),
+)
+
+_OF_NESTED: Final = {"remat": "remat2", "solve": "custom_linear_solve"}
+
+
+@cached(maxsize=256)
+def primitives_of(name: str) -> frozenset[str]:
+    """Return the names of the primitives for which a kind of step is there."""
+    if name in NESTED:
+        return frozenset({_OF_NESTED.get(name, name)})
+    found: set[str] = set()
+    for i in range(TRIED):
+        g = ProgramBuilder(RandomSource(Random(i)), replace(ANYTHING, control=()), _TYPES)
+        for step in steps_named(name, axes=True):
+            with suppress(EffaxError):
+                step(g)
+        # Earlier equations prepare the operands.
+        found.update([eqn.prim.name for eqn in g.b.eqns[-1:]])
+    return frozenset(found)
+
+
+@cached(maxsize=256)
+def steps_of(prim: str) -> tuple[str, ...]:
+    """Return the kinds of steps that append a primitive."""
+    return tuple([name for name in dict.fromkeys(step_names()) if prim in primitives_of(name)])

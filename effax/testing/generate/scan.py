@@ -25,6 +25,10 @@ from effax.testing.generate.subjaxprs import (
 
 
 def scan(g: ProgramBuilder, generate: Generate) -> None:
+    if not g.choose.below(4):
+        # A loop that counts iterations has neither scanned operands nor stacked results.
+        counted(g, generate)
+        return
     length, xs = _scanned(g)
     consts = [*references(g, lambda r: r not in xs), *arguments(g, 2)]
     carry = carried(g, lambda v: prod(v.type.shape) * length <= 2 * MAX_ELEMENTS)
@@ -41,6 +45,19 @@ def scan(g: ProgramBuilder, generate: Generate) -> None:
     body = inner.finish([*fed, *ys])
     prim = Scan(body, length, g.choose.chance(40), len(consts), len(carry))
     call(g, prim, ins, flags)
+
+
+def counted(g: ProgramBuilder, generate: Generate) -> None:
+    length = g.choose.pick((2, 1, 3, 0))
+    consts, carry = arguments(g, 1), carried(g, lambda v: prod(v.type.shape) <= MAX_ELEMENTS)
+    ins = [*consts, *carry]
+    inner = inside(g, [v.type for v in ins], variables(ins))
+    fill(inner, generate, 2)
+    flags = [g.is_linear(v) for v in carry]
+    body = inner.finish(
+        [result(inner, array_of(v), flag) for v, flag in zip(carry, flags, strict=True)]
+    )
+    call(g, Scan(body, length, False, len(consts), len(carry)), ins, flags)
 
 
 def _scanned(g: ProgramBuilder) -> tuple[int, list[Var]]:

@@ -82,10 +82,11 @@ def tied_values(rng: np.random.Generator, type_: Type) -> np.ndarray:
 _WHOLE: Final = ("bool", "int", "uint")
 
 
-def all_together(dtypes: Sequence[DType]) -> list[np.ndarray]:
+def all_together(dtypes: Sequence[DType], extremes: bool = True) -> list[np.ndarray]:
     """Return an array of one axis a dtype: together, all combinations of special values."""
-    rows = [*product(*[range(len(special(d))) for d in dtypes])]
-    return [special(d)[np.array([row[i] for row in rows], np.intp)] for i, d in enumerate(dtypes)]
+    values = [special(d, extremes) for d in dtypes]
+    rows = [*product(*[range(len(some)) for some in values])]
+    return [some[np.array([row[i] for row in rows], np.intp)] for i, some in enumerate(values)]
 
 
 def identical(x: np.ndarray, y: np.ndarray) -> bool:

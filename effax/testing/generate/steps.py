@@ -74,7 +74,7 @@ def _table(
         rows["control"] = [
             (weight, _growing(step)) for weight, step in (NESTED[name] for name in features.control)
         ]
-    focused = _named(features.focus, axes) if features.focus else []
+    focused = steps_named(features.focus, axes) if features.focus else []
     table = [
         step
         for kind, found in rows.items()
@@ -95,7 +95,7 @@ def check_features(features: Features) -> None:
         if name not in NESTED:
             raise _unknown("unknown control flow", name, NESTED)
     if features.focus:
-        _named(features.focus, axes=True)
+        steps_named(features.focus, axes=True)
 
 
 def _unknown(what: str, name: str, known: Iterable[str]) -> BadArgument:
@@ -130,7 +130,8 @@ def step_names(linear: bool = False) -> list[str]:
     return [_name(step) for _, step in rows] + [*CONTROL, "solve"]
 
 
-def _named(name: str, axes: bool) -> list[Step]:
+def steps_named(name: str, axes: bool) -> list[Step]:
+    """Return the steps of a name; none for one of named axes without ``axes``."""
     if name in NESTED:
         return [_growing(NESTED[name][1])]
     steps = (*LINEAR, *NONLINEAR, *COMPLEXES, *OF_REFS, *OF_AXES)

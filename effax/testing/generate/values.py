@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from contextlib import AbstractContextManager
+from typing import Final, NamedTuple
 
 import ml_dtypes
 import numpy as np
 
 from effax.ir.dtypes import DType, family, is_inexact_dtype
+from effax.ir.eval.bounds import METER, Meter, bounded
 from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Value
 from effax.ir.syntax import Jaxpr
@@ -61,6 +63,39 @@ def run(jaxpr: Jaxpr, inputs: Sequence[Value]) -> Outcome:
     buffers = [np.array(x) for x in inputs]
     outs = [np.array(x) for x in evaluate(jaxpr, buffers)]
     return Outcome(outs, contents_of(jaxpr.in_types, buffers))
+
+
+MAX_STEPS: Final = 300_000
+MAX_SECONDS: Final = 20.0
+"""Bounds of the equations of one run of a program, and of the time of all runs of a law."""
+
+RUNS: Final = 20
+"""A law may evaluate so many times the equations of one run."""
+
+
+def limited(max_steps: int, max_seconds: float) -> AbstractContextManager[Meter]:
+    """Bound the runs of programs in a block: the equations of each, and the time of all."""
+    return bounded(RUNS * max_steps, max_seconds)
+
+
+def run_metered(
+    jaxpr: Jaxpr, inputs: Sequence[Value], most: int | None = None
+) -> tuple[Outcome, int]:
+    """Run a program; return its outcome and the number of equations that it evaluates.
+
+    Args:
+        jaxpr: the program.
+        inputs: its inputs, which are copied.
+        most: a bound of the equations, besides that of the context.
+
+    Raises:
+        Unfinished: it evaluates more equations than a bound, or takes longer.
+    """
+    outer = METER.get()
+    share = MAX_STEPS if outer is None else outer.most // RUNS
+    seconds = MAX_SECONDS if outer is None else outer.seconds
+    with bounded(share if most is None else min(most, share), seconds) as meter:
+        return run(jaxpr, inputs), meter.steps
 
 
 def contents_of(types: Sequence[Type], values: Sequence[Value]) -> list[Value]:

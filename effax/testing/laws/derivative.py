@@ -123,9 +123,9 @@ def by_differences(
     jaxpr, inputs = _without_stops(jaxpr, inputs)
     tangents = [*tangents, *[None] * (len(inputs) - len(tangents))]
     try:
-        values = [x.astype(_double_of(x.dtype)) for x in inputs]
-        moved = [None if t is None else t.astype(_double_of(t.dtype)) for t in tangents]
-        return _along(retyped(jaxpr, _double_of), values, moved, jaxpr, STEPS)
+        values = [x.astype(double_of(x.dtype)) for x in inputs]
+        moved = [None if t is None else t.astype(double_of(t.dtype)) for t in tangents]
+        return _along(retyped(jaxpr, double_of), values, moved, jaxpr, STEPS)
     except Exception:  # noqa: BLE001  # a user-defined evaluation may raise anything
         # A primitive may accept only the dtypes that it declares.
         return _along(jaxpr, inputs, tangents, jaxpr, NARROW_STEPS)
@@ -174,7 +174,7 @@ def _slopes(
         if not is_inexact_dtype(here[i].dtype):
             found.append(np.zeros(here[i].shape))
             continue
-        wide = _double_of(here[i].dtype)
+        wide = double_of(here[i].dtype)
         eps = _rounding([here[i], *[y[i] for x in sides for pair in x for y in pair]])
         best = np.full(here[i].shape, np.nan, wide)
         error = np.full(here[i].shape, np.inf)
@@ -230,7 +230,8 @@ def _complex_of(dtype: DType) -> DType:
     return COMPLEX if is_float(dtype) else dtype
 
 
-def _double_of(dtype: DType) -> DType:
+def double_of(dtype: DType) -> DType:
+    """Return the dtype of double precision of a kind."""
     if not is_inexact_dtype(dtype):
         return dtype
     return COMPLEX if is_complex(dtype) else DOUBLE

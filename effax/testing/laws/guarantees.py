@@ -13,14 +13,23 @@ from effax.passes.guarantees import Guarantee
 from effax.passes.library import ALL
 from effax.passes.pipeline import AnyPass, guarantees_of
 from effax.passes.watch import verified
-from effax.testing.laws.equivalence import check_same_meaning
+from effax.testing.generate.values import MAX_SECONDS, MAX_STEPS, limited
+from effax.testing.laws.equivalence import Agreement, check_same_meaning
 from effax.testing.laws.law import law
+from effax.testing.laws.tolerance import Allowed, Tolerance
 from effax.transforms.framework.runner import unwrap
 
 
 @law
 def pass_keeps_its_guarantees(
-    jaxpr: Jaxpr, seed: int = 0, step: AnyPass | None = None, guarantees: Sequence[Guarantee] = ()
+    jaxpr: Jaxpr,
+    seed: int = 0,
+    step: AnyPass | None = None,
+    guarantees: Sequence[Guarantee] = (),
+    rtol: Allowed | None = None,
+    atol: Allowed | None = None,
+    max_steps: int = MAX_STEPS,
+    max_seconds: float = MAX_SECONDS,
 ) -> None:
     """p(f) is valid and has the types of f, and the pass p keeps its guarantees.
 
@@ -31,17 +40,25 @@ def pass_keeps_its_guarantees(
         seed: the seed of the inputs.
         step: the pass or composition; if None, all passes of the library.
         guarantees: the guarantees to check instead of those of the pass (``guarantees_of``).
+        rtol: the relative tolerance of results (``check_close``), a number or one by dtype.
+        atol: the absolute tolerance, likewise.
+        max_steps: the bound of evaluated equations, of each run.
+        max_seconds: the bound of the time.
     """
-    if step is None:
-        for one in ALL:
-            check_guarantees(jaxpr, seed, one, one.laws)
-        return
-    check_guarantees(jaxpr, seed, step, guarantees or guarantees_of(step))
+    tolerance = None if rtol is None and atol is None else Tolerance(rtol, atol)
+    with limited(max_steps, max_seconds):
+        for one in ALL if step is None else (step,):
+            check_guarantees(jaxpr, seed, one, guarantees or guarantees_of(one), tolerance)
 
 
 @law
 def pass_is_a_function(jaxpr: Jaxpr, step: AnyPass) -> None:
     """f = g => p(f) = p(g), and f is unchanged."""
+    check_function(jaxpr, step)
+
+
+def check_function(jaxpr: Jaxpr, step: AnyPass) -> Jaxpr:
+    """Check :func:`pass_is_a_function`; return p(f)."""
     copy = pickle.loads(pickle.dumps(jaxpr))
     first = unwrap(step(jaxpr))
     assert copy == jaxpr and str(copy) == str(jaxpr), f"{step} changes its input"
@@ -49,10 +66,15 @@ def pass_is_a_function(jaxpr: Jaxpr, step: AnyPass) -> None:
     assert first == second, (
         f"{step} returns different programs for equal ones:\n{diff(first, second)}"
     )
+    return first
 
 
 def check_guarantees(
-    jaxpr: Jaxpr, seed: int, step: AnyPass, guarantees: Sequence[Guarantee]
+    jaxpr: Jaxpr,
+    seed: int,
+    step: AnyPass,
+    guarantees: Sequence[Guarantee],
+    tolerance: Tolerance | None = None,
 ) -> None:
     """Check :func:`pass_keeps_its_guarantees` as part of another law."""
     once = unwrap(verified(step, jaxpr, step(jaxpr)))
@@ -61,9 +83,9 @@ def check_guarantees(
     # A load, a sum and a store may be fused into an accumulation.
     more = [e for e in more if not (isinstance(e, Accum) and e.ref in writes)]
     assert not more, f"{step} adds effects: {', '.join(map(str, more))}\n{once}"
-    exact = Guarantee.SAME_BITS in guarantees
-    if exact or Guarantee.SAME_MEANING in guarantees:
-        check_same_meaning(jaxpr, once, seed, exact)
+    agreement = agreement_of(guarantees, tolerance)
+    if agreement is not None:
+        check_same_meaning(jaxpr, once, seed, agreement)
     if Guarantee.IDEMPOTENT in guarantees:
         twice = unwrap(step(once))
         assert twice == once, (
@@ -71,3 +93,16 @@ def check_guarantees(
         )
     if Guarantee.NEVER_LARGER in guarantees:
         assert size(once) <= size(jaxpr), f"{step} makes the program grow:\n{once}"
+
+
+def agreement_of(
+    guarantees: Sequence[Guarantee], tolerance: Tolerance | None = None
+) -> Agreement | None:
+    """Return how closely a program and its result agree by the guarantees; None: not at all."""
+    if Guarantee.SAME_BITS in guarantees:
+        return Agreement(exact=True)
+    if Guarantee.SAME_MEANING in guarantees:
+        return Agreement(tolerance=tolerance)
+    if Guarantee.SAME_WHERE_FINITE in guarantees:
+        return Agreement(tolerance=tolerance, where_finite=True)
+    return None

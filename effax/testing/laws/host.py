@@ -6,12 +6,13 @@ which changes no value that it computes; their logs are compared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
 
 from effax.ir.eval.numpy import evaluate
+from effax.ir.primitive import Value
 from effax.ir.syntax import Jaxpr, renumbered
 from effax.ir.text.parser import parse
 from effax.ir.text.printer import references
@@ -20,6 +21,7 @@ from effax.passes.pipeline import AnyPass
 from effax.testing.generate.features import COMPILED, NUMERIC
 from effax.testing.generate.values import Outcome, check_outcomes, random_inputs, run
 from effax.testing.laws.dce import used_results
+from effax.testing.laws.instrumented import instrumented
 from effax.testing.laws.jvp import differentiated, random_tangents
 from effax.testing.laws.law import About, law
 from effax.testing.laws.partial_eval import (
@@ -32,10 +34,13 @@ from effax.testing.laws.partial_eval import (
 from effax.testing.laws.programs import assert_valid, compiled_outcome
 from effax.testing.laws.recording import (
     Log,
+    RecordedEffect,
     check_call_order,
+    check_effects_run,
     check_logs,
     check_same_calls,
     check_same_order,
+    effects_recorder,
     recorded,
     with_callbacks,
 )
@@ -96,21 +101,40 @@ def optimizations_preserve_side_effects(jaxpr: Jaxpr, seed: int = 0) -> None:
 
 
 @law(about=About.REDUNDANT, features=NUMERIC)
-def pass_preserves_side_effects(jaxpr: Jaxpr, seed: int, step: AnyPass) -> None:
-    """log(p(f)(x)) = log(f(x)) for the pass p, up to calls that commute."""
-    check_side_effects(jaxpr, seed, step)
+def pass_preserves_side_effects(
+    jaxpr: Jaxpr, seed: int, step: AnyPass, values: bool = True
+) -> None:
+    """log(p(f)(x)) = log(f(x)) for the pass p, up to calls that commute.
+
+    Args:
+        jaxpr: the program, in which calls of the host are inserted.
+        seed: the seed of the places of calls, and of inputs.
+        step: the pass or composition.
+        values: whether the operands of calls and the results have to be equal too.
+    """
+    check_side_effects(jaxpr, seed, step, values)
 
 
-def check_side_effects(jaxpr: Jaxpr, seed: int, step: AnyPass) -> None:
+def check_side_effects(jaxpr: Jaxpr, seed: int, step: AnyPass, values: bool = True) -> None:
     """Check :func:`pass_preserves_side_effects` as part of another law."""
     with with_calls(jaxpr, seed, returns=True) as f:
         inputs = random_inputs(f.in_types, seed)
-        plain = observe(lambda: run(f, inputs))
+        plain, expected = _observe_effects(f, inputs)
         made = unwrap(step(f))
         assert_valid(made)
-        found = observe(partial(run, made, inputs))
-        check_outcomes(plain.outcome, found.outcome)
-        check_logs(plain.log, found.log)
+        found, others = _observe_effects(made, inputs)
+        if values:
+            check_outcomes(plain.outcome, found.outcome)
+        check_logs(plain.log, found.log, values)
+        check_effects_run(expected, others, values)
+
+
+def _observe_effects(
+    jaxpr: Jaxpr, inputs: Sequence[Value]
+) -> tuple[Observed, list[RecordedEffect]]:
+    """Run a program; record the calls of recorders, and of other primitives with side effects."""
+    recorded_effects, record = effects_recorder()
+    return observe(lambda: run(instrumented(jaxpr, record), inputs)), recorded_effects
 
 
 @law(features=NUMERIC)

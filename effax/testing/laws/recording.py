@@ -10,13 +10,15 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from effax.effects import SideEffect
 from effax.ir.build import Builder
 from effax.ir.edit.rewriter import Rewriter
 from effax.ir.primitive import Primitive, Value
 from effax.ir.prims import Cond, DebugCallback, HostFunction, IoCallback, Jit, Remat, Scan, While
-from effax.ir.syntax import Atom, Jaxpr
+from effax.ir.syntax import Atom, Eqn, Jaxpr
 from effax.ir.types import ArrayType
 from effax.testing.generate.values import Differs, check_equal
+from effax.testing.laws.instrumented import After
 
 
 class RecordedCall(NamedTuple):
@@ -112,12 +114,62 @@ class _Inserter:
         label = f"{CHANNELS[returns] if ordered else LOOSE}{self.count}"
         if returns:
             return b(IoCallback(Recorder(label, True), (x.type,), ordered), x)
-        b.emit(DebugCallback(Recorder(label), ordered), [x])
+        for _ in range(1 + (self.rng.random() < 0.1)):
+            # A call that is repeated is made as often.
+            b.emit(DebugCallback(Recorder(label), ordered), [x])
         return x
 
 
-def check_logs(expected: Log, found: Log) -> None:
+class RecordedEffect(NamedTuple):
+    """An application of a primitive with side effects, and its operands."""
+
+    prim: Primitive
+    effects: frozenset[SideEffect]
+    values: tuple[Value, ...]
+
+
+def effects_recorder() -> tuple[list[RecordedEffect], After]:
+    """Return a list and a function after equations that records side effects in it.
+
+    Calls of recorders have their own log.
+    """
+    found: list[RecordedEffect] = []
+
+    def after(eqn: Eqn, ins: Sequence[Value], outs: Sequence[Value]) -> Sequence[Value]:
+        effects = frozenset([e for e in eqn.effects if isinstance(e, SideEffect) and e.observed])
+        own = isinstance(eqn.prim, DebugCallback | IoCallback)
+        callback = eqn.prim.callback if isinstance(eqn.prim, DebugCallback | IoCallback) else None
+        if effects and not eqn.prim.subjaxprs() and not (own and isinstance(callback, Recorder)):
+            found.append(RecordedEffect(eqn.prim, effects, tuple([np.array(x) for x in ins])))
+        return outs
+
+    return found, after
+
+
+def check_effects_run(
+    expected: Sequence[RecordedEffect], found: Sequence[RecordedEffect], values: bool = True
+) -> None:
+    """Raise AssertionError unless the same side effects happen, in order if they do not commute."""
+    for kinds in dict.fromkeys([one.effects for one in (*expected, *found)]):
+        first = [one for one in expected if one.effects == kinds]
+        second = [one for one in found if one.effects == kinds]
+        names = [[one.prim.name for one in several] for several in (first, second)]
+        if all(x.commutes_with(y) for x in kinds for y in kinds):
+            names = [sorted(several) for several in names]
+            values = False
+        assert names[0] == names[1], (
+            f"side effects {', '.join(sorted(map(str, kinds)))} are lost, repeated or reordered:\n"
+            f"  expected {' '.join(names[0]) or 'none'}\n  found    {' '.join(names[1]) or 'none'}"
+        )
+        for x, y in zip(first, second, strict=True) if values else ():
+            for i, (a, b) in enumerate(zip(x.values, y.values, strict=True)):
+                check_equal(f"operand {i} of {x.prim.name}", a, b)
+
+
+def check_logs(expected: Log, found: Log, values: bool = True) -> None:
     """Raise AssertionError unless the calls are the same, and those of a channel in order."""
+    if not values:
+        expected, found = ([call._replace(values=()) for call in log] for log in (expected, found))
     for channel in CHANNELS:
         first = [e for e in expected if e.label.startswith(channel)]
         second = [e for e in found if e.label.startswith(channel)]

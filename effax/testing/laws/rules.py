@@ -1,4 +1,4 @@
-"""The law of rewrite rules: both sides are equal, bit by bit."""
+"""The law of rewrite rules: both sides are equal, bit by bit or within a tolerance."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from effax.ir.analysis.check import check
 from effax.ir.analysis.diff import diff
 from effax.ir.build import Builder, typing_of
 from effax.ir.dtypes import DType, as_dtype, family
-from effax.ir.errors import EffaxError
-from effax.ir.eval.numpy import evaluate
+from effax.ir.errors import BadArgument, EffaxError
 from effax.ir.syntax import Atom, Jaxpr, Lit
 from effax.ir.types import Shape, Type, array_type
+from effax.passes.guarantees import Guarantee
 from effax.testing.generate.rule_programs import has_own_programs, rule_programs
 from effax.testing.generate.special_values import all_together, identical, special_values
-from effax.testing.generate.values import run, shown
+from effax.testing.generate.values import random_inputs, random_value, run, shown
+from effax.testing.laws.equivalence import Agreement
+from effax.testing.laws.guarantees import agreement_of
 from effax.testing.laws.law import About, law
+from effax.testing.laws.tolerance import Allowed, Tolerance, compare
 from effax.transforms.framework.runner import unwrap
 from effax.transforms.optimize.patterns import orders, parts
 from effax.transforms.optimize.rewrite import (
@@ -40,16 +43,32 @@ from effax.transforms.optimize.rewrite_rule import with_parameters
 
 
 @law(about=About.EXPLICIT)
-def rule_is_sound(rule: RewriteRule, seed: int = 0) -> None:
-    """left(x) = right(x), bit by bit, zeros' signs, infinities and nan included.
+def rule_is_sound(
+    rule: RewriteRule,
+    seed: int = 0,
+    guarantee: Guarantee | None = None,
+    rtol: Allowed | None = None,
+    atol: Allowed | None = None,
+) -> None:
+    """left(x) = right(x), by default bit by bit: signs of zeros, infinities and nan too.
 
     The rule must apply to each of its instances, in every order of operands that commute; a rule
     with a condition, to one of them at least. Its samples are the instances; without samples, all
-    dtypes in which the left side types and its first operand is of the rule's families, on all
-    combinations of special values, as scalars and along an axis.
+    dtypes in which the left side types and its first operand is of the rule's families, on random
+    values and on all combinations of special values, as scalars and along an axis.
+
+    Args:
+        rule: the rule.
+        seed: the seed of the values.
+        guarantee: how closely the sides agree: ``SAME_BITS``, ``SAME_MEANING`` (up to a tolerance,
+            without numbers that nearly overflow) or ``SAME_WHERE_FINITE``. By default
+            ``SAME_MEANING`` with a tolerance, else ``SAME_BITS``.
+        rtol: the relative tolerance, a number or one by dtype, measured by ``check_close``.
+        atol: the absolute tolerance, likewise.
     """
+    agreement = _agreement(guarantee, rtol, atol)
     rng = np.random.default_rng(seed)
-    applied = _applied_to_programs(rule, rng) if has_own_programs(rule) else 0
+    applied = _applied_to_programs(rule, rng, agreement) if has_own_programs(rule) else 0
     for instance in () if has_own_programs(rule) else instances(rule):
         jaxpr = program_of(rule, instance)
         made = unwrap(rewriting([rule])(jaxpr))
@@ -58,12 +77,8 @@ def rule_is_sound(rule: RewriteRule, seed: int = 0) -> None:
         assert made != jaxpr, f"the rule does not apply to an instance of its left side:\n{jaxpr}"
         applied += 1
         assert isinstance(check(made), Success), f"the right side is ill typed:\n{made}"
-        for inputs in inputs_of(rng, jaxpr, instance.shape):
-            for x, y in zip(evaluate(jaxpr, inputs), evaluate(made, inputs), strict=True):
-                if not identical(np.asarray(x), np.asarray(y)):
-                    raise AssertionError(
-                        _unequal(inputs, np.asarray(x), np.asarray(y), jaxpr, made)
-                    )
+        for inputs in inputs_of(rng, jaxpr, instance.shape, agreement.exact):
+            _check_sides(jaxpr, made, inputs, agreement)
     assert applied, (
         "the rule does not apply to anything that was tried: there is no dtype in which its left "
         f"side types, its first operand is of {', '.join(sorted(rule.families))} and its "
@@ -71,7 +86,7 @@ def rule_is_sound(rule: RewriteRule, seed: int = 0) -> None:
     )
 
 
-def _applied_to_programs(rule: RewriteRule, rng: np.random.Generator) -> int:
+def _applied_to_programs(rule: RewriteRule, rng: np.random.Generator, agreement: Agreement) -> int:
     """Compare both sides on programs, contents of references included; return how many there were.
 
     The rule must apply to those that are samples.
@@ -84,30 +99,62 @@ def _applied_to_programs(rule: RewriteRule, rng: np.random.Generator) -> int:
             continue
         applied += 1
         assert isinstance(check(made), Success), f"the right side is ill typed:\n{made}"
-        for _ in range(8):
-            inputs = [special_values(rng, t) for t in jaxpr.in_types]
-            before, after = run(jaxpr, inputs), run(made, inputs)
-            found = zip(
-                [*before.outs, *before.contents], [*after.outs, *after.contents], strict=True
-            )
-            for x, y in found:
-                if not identical(np.asarray(x), np.asarray(y)):
-                    raise AssertionError(
-                        _unequal(inputs, np.asarray(x), np.asarray(y), jaxpr, made)
-                    )
+        for seed in range(8):
+            _check_sides(jaxpr, made, random_inputs(jaxpr.in_types, seed), agreement)
+            special = [special_values(rng, t, agreement.exact) for t in jaxpr.in_types]
+            _check_sides(jaxpr, made, special, agreement)
     return applied
 
 
-def inputs_of(rng: np.random.Generator, jaxpr: Jaxpr, shape: Shape) -> Iterator[list[np.ndarray]]:
-    """Yield inputs of special values: all combinations, for holes of any length."""
+def _agreement(
+    guarantee: Guarantee | None, rtol: Allowed | None, atol: Allowed | None
+) -> Agreement:
+    """Return how closely the sides agree. Raises BadArgument where a tolerance has no meaning."""
+    rounded = rtol is not None or atol is not None
+    if guarantee is None:
+        guarantee = Guarantee.SAME_MEANING if rounded else Guarantee.SAME_BITS
+    found = agreement_of((guarantee,), Tolerance(rtol, atol))
+    if found is None or (found.exact and rounded):
+        raise BadArgument(
+            "the guarantee of a rule is not valid",
+            expected="Guarantee.SAME_BITS without a tolerance, SAME_MEANING or SAME_WHERE_FINITE",
+            found=str(guarantee),
+        )
+    return found
+
+
+def _check_sides(jaxpr: Jaxpr, made: Jaxpr, inputs: list[np.ndarray], agreement: Agreement) -> None:
+    if agreement.tolerance is not None:
+        try:
+            compare(jaxpr, made, inputs, agreement.tolerance, agreement.where_finite)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{diff(jaxpr, made)}") from None
+        return
+    before, after = run(jaxpr, inputs), run(made, inputs)
+    found = zip([*before.outs, *before.contents], [*after.outs, *after.contents], strict=True)
+    for x, y in found:
+        if not identical(np.asarray(x), np.asarray(y)):
+            raise AssertionError(_unequal(inputs, np.asarray(x), np.asarray(y), jaxpr, made))
+
+
+RANDOM: Final = 3
+"""The number of inputs of random values."""
+
+
+def inputs_of(
+    rng: np.random.Generator, jaxpr: Jaxpr, shape: Shape, extremes: bool = True
+) -> Iterator[list[np.ndarray]]:
+    """Yield inputs of random values, then of special ones: all combinations, for long holes."""
+    for _ in range(RANDOM):
+        yield [np.array(random_value(rng, t)) for t in jaxpr.in_types]
     if shape == (MANY,):
-        combined = all_together([t.dtype for t in jaxpr.in_types])
+        combined = all_together([t.dtype for t in jaxpr.in_types], extremes)
         count = len(combined[0]) if combined else 0
         picked: np.ndarray = rng.permutation(count)[:MANY]
         yield [np.resize(x[picked], MANY) for x in combined]
         return
     for _ in range(8):
-        yield [special_values(rng, t) for t in jaxpr.in_types]
+        yield [special_values(rng, t, extremes) for t in jaxpr.in_types]
 
 
 def _unequal(

@@ -12,17 +12,17 @@ from textwrap import fill
 from typing import Final, NamedTuple
 
 from effax.ir.analysis.queries import size, walk
-from effax.ir.errors import BadArgument, NotApplicable
+from effax.ir.errors import BadArgument, NotApplicable, Unfinished
 from effax.ir.syntax import Jaxpr
 from effax.testing.generate.features import Features, as_features
-from effax.testing.generate.focus import Focus, focus_of
+from effax.testing.generate.focus import Focus, Focused, focus_of
 from effax.testing.generate.random_programs import seed_of, subject
 from effax.testing.generate.random_source import RandomSource
 from effax.testing.generate.steps import check_features
+from effax.testing.generate.values import MAX_SECONDS, MAX_STEPS, limited
 from effax.testing.laws.law import About, Law
 from effax.testing.report.report import LawBroken
 from effax.testing.shrink.search import MOST, MOST_COSTLY, shrunk
-from effax.transforms.optimize.rewrite import App
 from effax.tree import PyTree
 
 Drawn = tuple[PyTree, ...]
@@ -45,6 +45,7 @@ class Tried(NamedTuple):
             decides their results.
         refused: the reasons why a rule does not apply to others (``NotApplicable``), with their
             numbers of programs.
+        stopped: the number of programs of which an evaluation did not end within its bounds.
     """
 
     law: str
@@ -53,6 +54,7 @@ class Tried(NamedTuple):
     primitives: tuple[tuple[str, int], ...]
     skipped: int
     refused: tuple[tuple[str, int], ...]
+    stopped: int = 0
 
     def __str__(self) -> str:
         lines = [f"{self.law}: tried on no program"]
@@ -65,6 +67,8 @@ class Tried(NamedTuple):
         if self.skipped:
             lines.append(f"  {_programs(self.skipped)} skipped")
         lines += [f"  {_programs(n)} refused: {why}" for why, n in self.refused]
+        if self.stopped:
+            lines.append(f"  {_programs(self.stopped)} stopped: an evaluation does not end")
         return "\n".join(lines)
 
 
@@ -89,17 +93,22 @@ class Trial:
         self._passed: dict[Drawn, None] = {}
         self._skipped = 0
         self._refused: Counter[str] = Counter()
+        self.stopped: dict[Drawn, Unfinished] = {}
 
     def try_on(self, drawn: Drawn, seed: int) -> None:
         """Check the law, and keep the first failure."""
         try:
-            if run(self.law, drawn, seed, self.arguments):
+            with limited(*self._limits()):
+                applies = run(self.law, drawn, seed, self.arguments)
+            if applies:
                 self._passed[drawn] = None
             else:
                 self._skipped += 1
         except LawBroken as broken:
             if isinstance(broken.root, NotApplicable):
                 self._refused[broken.root.what] += 1
+            elif isinstance(broken.root, Unfinished):
+                self.stopped[drawn] = broken.root
             else:
                 self.broken, self.drawn = broken, (drawn, seed)
         except Exception as error:
@@ -107,6 +116,19 @@ class Trial:
             if type(error).__name__ != "UnsatisfiedAssumption":
                 raise
             self._skipped += 1
+
+    def _limits(self) -> tuple[int, float]:
+        """Return the bounds of evaluations: those that the law is passed, or the default."""
+        steps, seconds = (self.arguments.get(name) for name in ("max_steps", "max_seconds"))
+        return (
+            steps if isinstance(steps, int) else MAX_STEPS,
+            seconds if isinstance(seconds, float | int) else MAX_SECONDS,
+        )
+
+    @property
+    def skipped(self) -> int:
+        """Return the number of tries that do not test it."""
+        return self._skipped
 
     def report(self, others: Sequence[str] = ()) -> LawBroken:
         """Return the failure for a program that is as small as possible."""
@@ -138,6 +160,7 @@ class Trial:
             tuple(sorted(names.items(), key=lambda item: (-item[1], item[0]))),
             self._skipped,
             tuple(sorted(self._refused.items())),
+            len(self.stopped),
         )
 
 
@@ -200,7 +223,7 @@ def try_all(
     Raises:
         BadArgument: the features are unknown, or there are too few examples.
     """
-    names, patterns = focus_of(focus)
+    focused = focus_of(focus)
     if examples < 1:
         raise BadArgument("a law is tried on programs", "examples of at least 1", str(examples))
     trials = [Trial(law, arguments) for law in laws]
@@ -210,10 +233,10 @@ def try_all(
         wanted = law.features if features is None else as_features(features)
         groups.setdefault((law.about, wanted, law.costly and len(laws) > 1), []).append(trial)
     for (about, wanted, costly), group in groups.items():
-        each = [replace(wanted, focus=name) for name in names] or [wanted]
+        each = [replace(wanted, focus=name) for name in focused.names] or [wanted]
         for one in each:
             check_features(one)
-        draw = partial(_subject, about=about, features=each, patterns=patterns)
+        draw = partial(_subject, about=about, features=each, focused=focused)
         limit = attempt_on(group, draw, -(-examples // COSTLY) if costly else examples, seed)
         if any(trial.broken for trial in group):
             examples = min(examples, limit)
@@ -221,11 +244,20 @@ def try_all(
 
 
 def _subject(
-    choose: RandomSource, about: About, features: Sequence[Features], patterns: Sequence[App]
+    choose: RandomSource, about: About, features: Sequence[Features], focused: Focused
 ) -> Drawn:
-    # A choice among one is not drawn, so that programs do not depend on `focus` being a list.
-    one = choose.pick(features) if len(features) > 1 else features[0]
-    return subject(choose, about, one, patterns)
+    drawn: Drawn = ()
+    for _ in range(REDRAWN):
+        # A choice among one is not drawn, so that programs do not depend on `focus` being a list.
+        one = choose.pick(features) if len(features) > 1 else features[0]
+        drawn = subject(choose, about, one, focused.patterns)
+        if focused.meets(drawn[0]):
+            break
+    return drawn
+
+
+REDRAWN: Final = 20
+"""The number of programs that are generated for one that meets a predicate of the focus."""
 
 
 def raise_broken(trials: Sequence[Trial], strict: bool) -> tuple[Tried, ...]:

@@ -79,10 +79,10 @@ def with_a_copy(jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
 def test_a_pass_that_keeps_its_claims() -> None:
     report = check_pass(fixpoint(fold | cse | dce), examples=14)
     assert set(report.guarantees) == set(EXACT)
-    assert 10 < report.programs <= 40 and 10 < report.changed <= report.programs
+    assert 10 < report.programs <= 140 and 10 < report.changed <= report.programs
+    assert report.slices > 10 and not report.stopped
     assert report.after < report.before
     lines = str(report).splitlines()
-    of = f", {', '.join(report.kinds[:6])} in these"
     assert lines[0] == (
         f"fixpoint(fold | cse | dce): {report.programs} programs, of which it changed "
         f"{report.changed} ({report.before} equations became {report.after})"
@@ -90,8 +90,6 @@ def test_a_pass_that_keeps_its_claims() -> None:
     assert lines[1:] == [
         *(f"  holds: {claim.value}" for claim in report.guarantees),
         "  holds: p is a function, and p(f) is valid and has the types of f",
-        f"  few changes: only {report.changed} of {report.programs} programs test it{of};",
-        "  pass what it looks for (`focus=`, `programs=`), or more `examples=`, `seed=`",
     ]
     assert check_pass([fold, cse, dce], compiled=True, examples=3).changed
 
@@ -257,7 +255,8 @@ def test_what_is_wrong_in_few_programs_is_found_by_default(step: Pass) -> None:
 def test_another_seed_tries_other_programs() -> None:
     first, second = (check_pass(dce, examples=6, seed=seed) for seed in (0, 1))
     assert first == check_pass(dce, examples=6) != second
-    assert first.changes_little and "few changes" in str(first)
+    few = replace(first, changed=2, kinds=("sin",))
+    assert few.changes_little and "few changes: only 2 of" in str(few)
 
 
 def test_what_a_pass_changed_is_narrowed_down() -> None:

@@ -1,0 +1,145 @@
+"""Programs of all pairs of primitives: the second applied to the result of the first.
+
+A pass that looks for few equations seldom finds them in random programs. These programs have every
+equation of most primitives, and every pair, on operands, equal operands and frequent numbers. What
+a pass changes in them is then cut out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import product
+from typing import Final
+
+from effax.ir import prims as p
+from effax.ir.build import Builder, lit
+from effax.ir.dtypes import as_dtype
+from effax.ir.errors import EffaxError
+from effax.ir.primitive import Primitive
+from effax.ir.state import cached
+from effax.ir.syntax import Atom, Jaxpr, Lit, Var
+from effax.ir.types import ArrayType, Type, array_type
+
+NUMBERS: Final = (0, 1, 2, -1)
+"""The numbers in the place of an operand."""
+
+UNARY: Final[tuple[Primitive, ...]] = (
+    *(cls() for cls in p.Unary.__subclasses__()),
+    *(p.Abs(), p.IntegerPow(2), p.IntegerPow(3), p.IntegerPow(-1), p.Rev((0,))),
+    *(p.Transpose((1, 0)), p.Reshape((3, 2)), p.ReduceSum((0,)), p.ReduceSum((0, 1))),
+    *(p.ReduceMax((0,)), p.CumSum(0, False), p.BroadcastInDim((2, 3), ())),
+    *(p.BroadcastInDim((2, 3), (1,)), p.Argmax(0, as_dtype("int32"))),
+    *(p.ConvertElementType(as_dtype(d)) for d in ("float32", "bfloat16", "int32")),
+)
+"""Primitives of one operand, some with parameters."""
+
+BINARY: Final[tuple[Primitive, ...]] = tuple([cls() for cls in p.Binary.__subclasses__()])
+
+TYPES: Final[tuple[tuple[Type, ...], ...]] = (
+    (array_type((2, 3), "float32"),) * 2,
+    (array_type((2, 3), "int32"),) * 2,
+    (array_type((2, 3), "bool"),) * 2,
+)
+"""The types of the operands."""
+
+WIDTH: Final = 6
+"""The number of inner equations in a program."""
+
+Apply = Callable[[Builder, Sequence[Var]], Atom]
+
+
+@cached(maxsize=1)
+def catalogue() -> tuple[Jaxpr, ...]:
+    """Return the programs: all pairs, some hundred equations each; and short loops."""
+    return (*loops(), *[made for types in TYPES for made in _programs(types)])
+
+
+def loops() -> Iterator[Jaxpr]:
+    """Yield loops of no, one and more iterations with one equation in the body, and branches."""
+    x, n = array_type((3,), "float32"), array_type((), "int32")
+    for body in (_body([x], p.Sin()), _body([x], p.Neg()), _body([x, x], p.Mul())):
+        for length, reverse in product((0, 1, 2, 3), (False, True)):
+            for carried in (True, False):
+                b = Builder(body.in_types)
+                scan = p.Scan(body, length, reverse, len(body.binders) - carried, int(carried))
+                yield b.finish(b.emit(scan, b.binders))
+    test = Builder([n, x])
+    below = test.finish([test(p.Lt(), test.binders[0], lit(2, n))])
+    step = Builder([n, x])
+    i, v = step.binders
+    count = step.finish([step(p.Add(), i, lit(1, n)), step(p.Sin(), v)])
+    b = Builder([n, x])
+    yield b.finish(b.emit(p.While(below, count, 0), b.binders))
+    branches = _body([x], p.Sin()), _body([x], p.Neg())
+    b = Builder([array_type((), "bool"), x])
+    yield b.finish(b.emit(p.Cond(branches), b.binders))
+
+
+def _body(types: Sequence[Type], prim: Primitive) -> Jaxpr:
+    b = Builder(types)
+    return b.finish([b(prim, *b.binders)])
+
+
+def _programs(types: Sequence[Type]) -> Iterator[Jaxpr]:
+    inner = [*_inner(types)]
+    for i in range(0, len(inner), WIDTH):
+        b = Builder(types)
+        outs: list[Atom] = []
+        for apply in inner[i : i + WIDTH]:
+            made = apply(b, b.binders)
+            assert isinstance(made, Var)
+            outs.append(made)
+            for outer in _outer():
+                with suppress(EffaxError):
+                    outs.append(outer(b, [made, *b.binders]))
+        yield b.finish(outs)
+
+
+def _unary(prim: Primitive) -> Apply:
+    return lambda b, xs: b(prim, xs[0])
+
+
+def _binary(prim: Primitive, i: int, j: int) -> Apply:
+    return lambda b, xs: b(prim, xs[i], xs[j])
+
+
+def _with_number(prim: Primitive, value: float, first: bool) -> Apply:
+    def apply(b: Builder, xs: Sequence[Var]) -> Atom:
+        number = _number(value, xs[0].type)
+        return b(prim, number, xs[0]) if first else b(prim, xs[0], number)
+
+    return apply
+
+
+def _number(value: float, like: Type) -> Lit:
+    if not isinstance(like, ArrayType) or like.dtype.kind not in "fciub":
+        raise EffaxError("the dtype lacks the number")
+    if like.dtype.kind == "b" and value not in (0, 1):
+        raise EffaxError("the dtype lacks the number")
+    scalar = like.update(shape=())
+    return lit(bool(value) if like.dtype.kind == "b" else value, scalar)
+
+
+def _inner(types: Sequence[Type]) -> Iterator[Apply]:
+    """Yield the equations on the inputs that are well typed."""
+    every = [
+        *map(_unary, UNARY),
+        *[_binary(prim, *places) for prim in BINARY for places in ((0, 1), (0, 0))],
+        *[_with_number(prim, value, False) for prim in BINARY for value in NUMBERS],
+    ]
+    for apply in every:
+        b = Builder(types)
+        with suppress(EffaxError):
+            apply(b, b.binders)
+            yield apply
+
+
+@cached(maxsize=1)
+def _outer() -> tuple[Apply, ...]:
+    """Return the applications to a first result and to the operands that follow it."""
+    return (
+        *map(_unary, UNARY),
+        *[_binary(prim, *places) for prim in BINARY for places in ((0, 1), (2, 0))],
+        *[_with_number(prim, value, False) for prim in BINARY for value in NUMBERS],
+    )

@@ -1,0 +1,221 @@
+"""Cut the equations that a pass changes out of programs, as programs of their own.
+
+In a large program, special values seldom reach an equation that the pass changes: its operands are
+computed. In a slice they are inputs. A pass has to be right on the slice as on any program; if it
+needs the rest of the program, it does not change the slice, and wider slices have more of it::
+
+    { lambda ; a:f32[]. let b:f32[] = exp a; c:f32[] = neg b; d:f32[] = neg c in (d,) }
+    { lambda ; a:f32[]. let b:f32[] = neg a; c:f32[] = neg b in (c,) }
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from returns.result import Success
+
+from effax.ir.analysis.check import check
+from effax.ir.analysis.diff import Diff, diff
+from effax.ir.analysis.queries import size
+from effax.ir.build import Builder
+from effax.ir.dtypes import family
+from effax.ir.errors import EffaxError
+from effax.ir.prims import Scan
+from effax.ir.syntax import Atom, Jaxpr, Var, renumbered
+from effax.ir.types import ArrayType, RefType, Type, array_type, ref_type
+from effax.testing.laws.rules import MANY
+
+MOST: Final = 80
+"""The number of slices that are kept."""
+
+ALIKE: Final = 2
+"""The number of slices of the same primitives."""
+
+WIDTHS: Final = range(3)
+"""How far slices reach from changed equations, to those that define their operands."""
+
+LONGEST: Final = 12
+"""The number of equations of a slice."""
+
+LARGEST: Final = 60
+"""The number of equations of a slice, those of subjaxprs included."""
+
+PAIRS: Final = 60
+"""The number of changed programs that are cut, the smallest ones."""
+
+
+def slices_of(pairs: Iterable[tuple[Jaxpr, Jaxpr]]) -> list[Jaxpr]:
+    """Return slices of programs around the equations that differ, at every depth; the least first.
+
+    Args:
+        pairs: programs before and after a pass.
+    """
+    found: dict[Jaxpr, None] = {}
+    alike: Counter[tuple[str, ...]] = Counter()
+    for before, after in sorted(pairs, key=lambda pair: len(pair[0].eqns))[:PAIRS]:
+        for made in _cut(diff(before, after), before):
+            names = tuple([eqn.prim.name for eqn in made.eqns])
+            if made in found or alike[names] >= ALIKE:
+                continue
+            if size(made) > LARGEST or made.free_axes or not isinstance(check(made), Success):
+                continue
+            alike[names] += 1
+            found[made] = None
+    return sorted(found, key=lambda jaxpr: len(jaxpr.eqns))[:MOST]
+
+
+def _cut(found: Diff, jaxpr: Jaxpr) -> Iterator[Jaxpr]:
+    """Yield slices of the program of a difference, and its changed subjaxprs with their slices."""
+    changed: set[int] = set()
+    at = -1
+    for change in found.changes:
+        at += change.old is not None
+        if change.kind == "added":
+            changed.add(max(0, at))
+        elif change.kind != "same":
+            changed.add(at)
+        if change.kind == "changed" and change.inside:
+            for inner, program in zip(change.inside, jaxpr.eqns[at].prim.subjaxprs(), strict=False):
+                if inner:
+                    yield renumbered(program)
+                    yield from _cut(inner, program)
+    defined = {v: i for i, eqn in enumerate(jaxpr.eqns) for v in eqn.outs}
+    old, new = (text.split(", ") for text in found.results)
+    for a, x, y in zip(jaxpr.outs, old, new, strict=False):
+        if x != y and isinstance(a, Var) and a in defined:
+            changed.add(defined[a])
+    yield from _around(jaxpr, {i for i in changed if i < len(jaxpr.eqns)})
+
+
+def _around(jaxpr: Jaxpr, changed: set[int]) -> Iterator[Jaxpr]:
+    defined = {v: i for i, eqn in enumerate(jaxpr.eqns) for v in eqn.outs}
+
+    def widened(places: set[int]) -> set[int]:
+        operands = [a for i in places for a in jaxpr.eqns[i].ins if isinstance(a, Var)]
+        return places | {defined[a] for a in operands if a in defined}
+
+    for i in sorted(changed):
+        places = {i}
+        for _ in WIDTHS:
+            if len(places) <= LONGEST:
+                yield cut_out(jaxpr, places)
+            places = widened(places)
+    for run in _runs(sorted(changed)):
+        # What is between two changed equations may access the same references.
+        between = set(range(run[0], run[-1] + 1))
+        for places in ({*run}, between, widened(between)):
+            if 1 < len(places) <= LONGEST:
+                yield cut_out(jaxpr, places)
+
+
+GAP: Final = 4
+"""The distance between changed equations that are cut out together."""
+
+
+def _runs(places: Sequence[int]) -> Iterator[list[int]]:
+    run: list[int] = []
+    for i in places:
+        if run and (i - run[-1] > GAP or len(run) >= LONGEST):
+            yield run
+            run = []
+        run.append(i)
+    if run:
+        yield run
+
+
+def cut_out(jaxpr: Jaxpr, places: Iterable[int]) -> Jaxpr:
+    """Return the program of some equations, with an input for each operand that they do not define.
+
+    A value that only these equations use is not a result.
+    """
+    inside = sorted(places)
+    eqns = [jaxpr.eqns[i] for i in inside]
+    made = {v for eqn in eqns for v in eqn.outs}
+    operands = [a for eqn in eqns for a in eqn.ins if isinstance(a, Var)]
+    binders = dict.fromkeys([a for a in operands if a not in made])
+    chosen = set(inside)
+    elsewhere = {a for i, eqn in enumerate(jaxpr.eqns) if i not in chosen for a in eqn.ins}
+    needed = elsewhere | {*jaxpr.outs}
+    used = {*operands}
+    outs = [
+        v
+        for eqn in eqns
+        for v in eqn.outs
+        if isinstance(v.type, ArrayType) and (v in needed or v not in used)
+    ]
+    return renumbered(Jaxpr(list(binders), eqns, outs))
+
+
+def lifted(jaxpr: Jaxpr) -> Jaxpr | None:
+    """Return the program on long arrays in place of scalars or small arrays; None: impossible.
+
+    Long arrays have all combinations of special values.
+    """
+    types = jaxpr.in_types
+    if not types or any(not _may_lift(t, types[0]) for t in types):
+        return None
+    b = Builder([array_type((MANY,), t.dtype) for t in types])
+    env: dict[Atom, Atom] = dict(zip(jaxpr.binders, b.binders, strict=True))
+    try:
+        for eqn in jaxpr.eqns:
+            if eqn.prim.subjaxprs() or eqn.effects:
+                return None
+            outs = b.emit(eqn.prim, [env.get(a, a) for a in eqn.ins])
+            env.update(zip(eqn.outs, outs, strict=True))
+        return b.finish([env.get(a, a) for a in jaxpr.outs])
+    except EffaxError:
+        return None
+
+
+LENGTHS: Final = (0, 1, 2)
+"""The lengths of loops that are tried in slices."""
+
+
+def with_length(jaxpr: Jaxpr, length: int) -> Jaxpr | None:
+    """Return the program with scans of another length, over inputs; None: impossible."""
+    scans = [eqn for eqn in jaxpr.eqns if isinstance(eqn.prim, Scan)]
+    if all(isinstance(eqn.prim, Scan) and eqn.prim.length == length for eqn in scans):
+        return None
+    scanned = {
+        a
+        for eqn in scans
+        if isinstance(eqn.prim, Scan)
+        for a in eqn.ins[eqn.prim.n_consts + eqn.prim.n_carry :]
+    }
+    b = Builder([_of_length(v.type, length) if v in scanned else v.type for v in jaxpr.binders])
+    env: dict[Atom, Atom] = dict(zip(jaxpr.binders, b.binders, strict=True))
+    try:
+        for eqn in jaxpr.eqns:
+            prim = eqn.prim
+            changed = replace(prim, length=length) if isinstance(prim, Scan) else prim
+            outs = b.emit(changed, [env.get(a, a) for a in eqn.ins])
+            env.update(zip(eqn.outs, outs, strict=True))
+        return b.finish([env.get(a, a) for a in jaxpr.outs])
+    except EffaxError:
+        return None
+
+
+def _of_length(type_: Type, length: int) -> Type:
+    if isinstance(type_, RefType):
+        shape = (length, *type_.inner.shape[1:])
+        return ref_type(type_.inner.update(shape=shape), type_.kind)
+    return type_.update(shape=(length, *type_.shape[1:]))
+
+
+def _may_lift(t: Type, first: Type) -> bool:
+    return isinstance(t, ArrayType) and t.shape == first.shape and family(t.dtype) != "void"
+
+
+def changed_slices(
+    step: Callable[[Jaxpr], Jaxpr], pairs: Iterable[tuple[Jaxpr, Jaxpr]], most: int = MOST
+) -> Iterator[Jaxpr]:
+    """Yield the slices that a pass changes too, on long arrays and in loops of few iterations."""
+    for jaxpr in slices_of(pairs)[:most]:
+        if step(jaxpr) != jaxpr:
+            yield jaxpr
+        for other in (lifted(jaxpr), *[with_length(jaxpr, n) for n in LENGTHS]):
+            if other is not None and step(other) != other:
+                yield other
