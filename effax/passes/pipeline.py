@@ -177,7 +177,8 @@ def guarantees_of(pass_: AnyPass) -> tuple[Guarantee, ...]:
     """Return the guarantees of a pass; those of a composition follow from its parts.
 
     A sequence of passes with SAME_MEANING has SAME_MEANING, and likewise for SAME_BITS,
-    SAME_WHERE_FINITE (which SAME_MEANING implies) and NEVER_LARGER. IDEMPOTENT is lost in a sequence and under a condition; a fixpoint has it.
+    SAME_WHERE_FINITE (which SAME_MEANING implies) and NEVER_LARGER. IDEMPOTENT is lost in a
+    sequence and under a condition; a fixpoint has it.
     """
     match pass_:
         case Pass():

@@ -6,7 +6,8 @@
 - :func:`law` declares a law, and :func:`check_law` tries it on random programs; :mod:`laws` has the
   laws of the library.
 - :class:`Features` and :func:`step_names` select random programs; :func:`random_inputs`,
-  :func:`check_equal`, :func:`check_all` and :func:`check_close` serve laws about numbers.
+  :func:`special_inputs`, :func:`check_equal`, :func:`check_all` and :func:`check_close` serve laws
+  about numbers.
 - :mod:`effax.testing.strategies` has the programs as Hypothesis strategies; it alone needs it.
 """
 
@@ -21,9 +22,10 @@ from effax.testing.check_primitive import Checked, Refused, check_primitive
 from effax.testing.generate.features import ANYTHING, COMPILED, NUMERIC, SMOOTH, Features
 from effax.testing.generate.steps import step_names
 from effax.testing.generate.values import check_all, check_equal, random_inputs
+from effax.testing.laws.equivalence import special_inputs
 from effax.testing.laws.law import About, Law, assume, law
 from effax.testing.laws.runner import Tried
-from effax.testing.laws.tolerance import Tolerance, check_close
+from effax.testing.laws.tolerance import Tolerances, check_close
 from effax.testing.laws.transformations import Passes
 from effax.testing.report.report import LawBroken
 
@@ -41,7 +43,7 @@ __all__ = [
     "PassReport",
     "Passes",
     "Refused",
-    "Tolerance",
+    "Tolerances",
     "Tried",
     "assume",
     "check_all",
@@ -56,5 +58,6 @@ __all__ = [
     "law",
     "laws",
     "random_inputs",
+    "special_inputs",
     "step_names",
 ]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from effax.ir.analysis.queries import size
 from effax.ir.errors import BadArgument, EffaxError
@@ -13,25 +13,15 @@ from effax.passes.guarantees import Guarantee, checked_guarantees
 from effax.passes.pipeline import AnyPass, Pass, check_program, guarantees_of, passes_of
 from effax.testing import laws
 from effax.testing.generate.catalogue import catalogue
-from effax.testing.generate.features import ANYTHING, COMPILED, Features, as_features
-from effax.testing.generate.focus import Condition, Focus, Focused, focus_of
-from effax.testing.generate.instances import FORMS
-from effax.testing.generate.random_programs import (
-    SEEDS,
-    is_step_of,
-    program,
-    program_with,
-    redundant_program,
-    varied_program,
-)
+from effax.testing.generate.features import ANYTHING, Features, as_features
+from effax.testing.generate.focus import Condition, Focus, focus_of
 from effax.testing.generate.random_source import RandomSource
-from effax.testing.generate.redundant import with_redundancy
-from effax.testing.generate.steps import check_features
 from effax.testing.generate.values import MAX_SECONDS, MAX_STEPS
 from effax.testing.laws.guarantees import agreement_of
 from effax.testing.laws.runner import Arguments, Draw, Drawn, Trial, attempt_on, raise_broken
-from effax.testing.laws.tolerance import Allowed, Tolerance
-from effax.testing.pass_trials import Changes, EachPart, Part
+from effax.testing.laws.tolerance import Allowed, Tolerances
+from effax.testing.pass_programs import WantedPrograms, plans_of, redundant_programs
+from effax.testing.pass_trials import Changes, EachPart, PartTrial
 from effax.testing.progress import Progress
 from effax.testing.shrink.changed_parts import changed_parts, probes
 from effax.testing.shrink.slices import changed_slices
@@ -45,9 +35,6 @@ FEW_KINDS: Final = 4
 
 RETRIED: Final = 15
 """The number of changed programs that are tried again, on other inputs."""
-
-CORNERS: Final = ("refs.nested", "scan", "refs.nested")
-"""Kinds of steps with rare cases: nested stores between loads, loops of one iteration."""
 
 RETRY_SEEDS: Final = range(4, 8)
 USER_SEEDS: Final = range(4)
@@ -123,22 +110,6 @@ class PassReport:
                 "  pass what it looks for (`focus=`, `programs=`), or more `examples=`, `seed=`",
             ]
         return "\n".join(lines)
-
-
-class _Wanted(NamedTuple):
-    """The programs on which a pass is tried: their focus and features."""
-
-    focus: Focused
-    features: Features
-    compiled: bool
-
-    def more(self, names: Sequence[str], patterns: Sequence[App]) -> _Wanted:
-        """Return it with further steps and patterns."""
-        focus = self.focus._replace(
-            names=tuple(dict.fromkeys([*self.focus.names, *names])),
-            patterns=tuple(dict.fromkeys([*self.focus.patterns, *patterns])),
-        )
-        return self._replace(focus=focus)
 
 
 def check_pass(
@@ -228,7 +199,7 @@ def check_pass(
     given = [check_program(one) for one in several]
     for jaxpr in given:
         check.try_program(jaxpr, USER_SEEDS if size(jaxpr) < LARGE else USER_SEEDS[:1])
-    check.try_all(_Wanted(focused, features, compiled), examples, seed)
+    check.try_all(WantedPrograms(focused, features, compiled), examples, seed)
     raise_broken(check.every, strict=False)
     bounds = f"{max_steps} equations and {max_seconds:g} seconds (`max_steps=`, `max_seconds=`)"
     _check_conclusive(check, given, focused.conditions, bounds)
@@ -251,7 +222,7 @@ def _tolerance_of(
 ) -> dict[str, object]:
     """Return the tolerances as arguments of laws. Raises BadArgument where they have no meaning."""
     found = {name: x for name, x in (("rtol", rtol), ("atol", atol)) if x is not None}
-    agreement = agreement_of(checked, Tolerance(rtol, atol))
+    agreement = agreement_of(checked, Tolerances(rtol, atol))
     if found and (agreement is None or agreement.exact):
         raise BadArgument(
             f"`{'` and `'.join(found)}` do not apply to the guarantees of the pass",
@@ -318,7 +289,7 @@ class _Check:
         if self.calls is not None and not jaxpr.free_axes:
             _try_program([self.calls], jaxpr, seeds[:1], self.progress)
 
-    def try_all(self, wanted: _Wanted, examples: int, seed: int) -> None:
+    def try_all(self, wanted: WantedPrograms, examples: int, seed: int) -> None:
         """Try random programs, slices of these, and further programs if these were few."""
         self.try_random(wanted, examples, seed)
         if self.is_broken:
@@ -356,7 +327,7 @@ class _Check:
             step = part.step
             made = changed_slices(
                 lambda f: step(f).value_or(f),  # noqa: B023  # called at once
-                [*part.pairs.items()][: Part.MOST],
+                [*part.pairs.items()][: PartTrial.MOST],
                 PART_SLICES,
             )
             for jaxpr in made:
@@ -383,9 +354,9 @@ class _Check:
     def _note(self) -> str:
         return f", {len(self.changes.pairs)} programs changed"
 
-    def try_random(self, wanted: _Wanted, examples: int, seed: int | str) -> None:
+    def try_random(self, wanted: WantedPrograms, examples: int, seed: int | str) -> None:
         """Try tenths of the examples: small programs, others, loops and references, calls."""
-        plans = _plans(wanted)
+        plans = plans_of(wanted)
 
         def progressing(draw: Draw) -> Draw:
             def drawn(choose: RandomSource) -> Drawn:
@@ -397,7 +368,7 @@ class _Check:
         for draw, tenths in plans:
             attempt_on(self.trials, progressing(draw), -(-examples * tenths // 10), seed)
         if self.calls is not None and not wanted.compiled:
-            draw = plans[-1][0] if wanted.focus.conditions else _redundant(wanted)
+            draw = plans[-1][0] if wanted.focus.conditions else redundant_programs(wanted)
             attempt_on([self.calls], progressing(draw), -(-examples // 10), seed)
 
 
@@ -417,76 +388,6 @@ def _try_program(trials: Sequence[Trial], jaxpr: Jaxpr, seeds: range, progress: 
         for trial in [trial for trial in trials if trial.broken is None]:
             if (jaxpr,) not in trial.stopped:
                 trial.try_on((jaxpr,), seed)
-
-
-def _features_of(wanted: _Wanted) -> list[Features]:
-    """Return the features of programs, one for each kind of step in focus."""
-    features = COMPILED if wanted.compiled else wanted.features
-    each = [replace(features, focus=name) for name in wanted.focus.names] or [features]
-    for one in each:
-        check_features(one)
-    return each
-
-
-def _redundant(wanted: _Wanted) -> Draw:
-    each = _features_of(wanted)
-    patterns = wanted.focus.patterns
-    return _meeting(
-        lambda choose: redundant_program(choose, choose.pick(each), patterns=patterns), wanted
-    )
-
-
-def _plans(wanted: _Wanted) -> list[tuple[Draw, int]]:
-    """Return generators of programs, with their tenths of the examples."""
-    each, patterns = _features_of(wanted), wanted.focus.patterns
-    features = COMPILED if wanted.compiled else wanted.features
-    bare = replace(features, depth=0, focus="")
-    corners = [name for name in CORNERS if is_step_of(name, features)]
-    draws: list[tuple[Callable[[RandomSource], Jaxpr], int]] = [
-        (lambda choose: program_with(choose, patterns or FORMS, bare), 3),
-        (lambda choose: varied_program(choose, choose.pick(each)), 3),
-    ]
-    if wanted.compiled:
-        draws = [(draw, 5) for draw, _ in draws]
-    plans = [(_meeting(draw, wanted), tenths) for draw, tenths in draws]
-    if not wanted.compiled:
-        plans.append((_redundant(wanted), 3))
-    if corners and features.depth:
-
-        def corner(choose: RandomSource) -> Jaxpr:
-            focused = replace(features, focus=choose.pick(corners))
-            return program(choose, focused, steps=choose.between(1, 4))
-
-        plans.append((_meeting(corner, wanted), 6))
-    return plans
-
-
-REDRAWN: Final = 20
-"""The number of programs that are generated for one that meets a required condition."""
-
-
-def _meeting(draw: Callable[[RandomSource], Jaxpr], wanted: _Wanted) -> Draw:
-    """Return a generator of programs that meet the focus, as far as some are found.
-
-    Half of them are changed copies of earlier ones.
-    """
-    if not any(one.is_required for one in wanted.focus.conditions):
-        return lambda choose: (draw(choose),)
-    met: list[Jaxpr] = []
-
-    def drawn(choose: RandomSource) -> Drawn:
-        jaxpr = draw(choose)
-        for _ in range(REDRAWN):
-            if met and choose.chance(50):
-                jaxpr = with_redundancy(choose.pick(met), choose.below(SEEDS))
-            if wanted.focus.meets(jaxpr):
-                if len(met) < REDRAWN:
-                    met.append(jaxpr)
-                return (jaxpr,)
-            jaxpr = varied_program(choose, wanted.features)
-        return (choose.pick(met) if met else jaxpr,)
-
-    return drawn
 
 
 def _check_conclusive(

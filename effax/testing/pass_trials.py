@@ -48,7 +48,7 @@ class Changes(Trial):
         return [(jaxpr, made) for jaxpr, made in self.made.items() if made != jaxpr]
 
 
-class Part(Trial):
+class PartTrial(Trial):
     """A trial of one pass of a composition, on the programs that it is given there.
 
     Attributes:
@@ -78,17 +78,17 @@ class EachPart(Trial):
         super().__init__(laws.pass_keeps_its_guarantees, arguments)
         self.step = step
         self.guarantees = guarantees
-        self.parts: dict[Pass, Part] = {}
+        self.parts: dict[Pass, PartTrial] = {}
 
     def try_on(self, drawn: Drawn, seed: int) -> None:
-        given: list[tuple[Part, Jaxpr]] = []
+        given: list[tuple[PartTrial, Jaxpr]] = []
 
         def observed(part: Pass, path: Path, jaxpr: Jaxpr) -> Result[Jaxpr, TransformError]:
             result = attempt(part, jaxpr)
             made = result.value_or(jaxpr)
             trial = self._part(part)
             if made != jaxpr and jaxpr not in trial.pairs:
-                if len(trial.pairs) < Part.MOST:
+                if len(trial.pairs) < PartTrial.MOST:
                     given.append((trial, jaxpr))
                 trial.pairs[jaxpr] = made
             return result
@@ -99,18 +99,18 @@ class EachPart(Trial):
             if self.broken is not None:
                 return
 
-    def try_part(self, trial: Part, jaxpr: Jaxpr, seed: int) -> None:
+    def try_part(self, trial: PartTrial, jaxpr: Jaxpr, seed: int) -> None:
         """Try one pass on a program."""
         trial.try_on((jaxpr,), seed)
         if trial.broken is not None:
             self.broken, self.drawn = trial.broken, trial.drawn
             self.arguments = trial.arguments
 
-    def _part(self, part: Pass) -> Part:
+    def _part(self, part: Pass) -> PartTrial:
         if part not in self.parts:
             laws_of = tuple([one for one in part.laws if one in self.guarantees])
             guarantees = laws_of if self.guarantees else part.laws
-            self.parts[part] = Part(
+            self.parts[part] = PartTrial(
                 part, {**self.arguments, "step": part, "guarantees": guarantees}
             )
         return self.parts[part]

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import Any, Final
 
-import numpy as np
 from returns.result import Success
 
 from effax.effects import NO_EFFECTS
 from effax.ir import prims as p
 from effax.ir.build import Builder, lit
-from effax.ir.dtypes import as_dtype, is_float
+from effax.ir.dtypes import is_float
 from effax.ir.edit.mapping import map_eqns
 from effax.ir.edit.operations import everywhere
 from effax.ir.prims import AddUpdate, Cond, DebugCallback, Get, IoCallback, Scan, Swap, While
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var, renumbered
-from effax.ir.types import ArrayType
 from effax.passes import EXACT, Guarantee, Pass
 
 Change = Callable[[Builder, Eqn], Any]
@@ -174,7 +173,7 @@ def same_place(jaxpr: Jaxpr) -> Jaxpr:
     seen = used(jaxpr)
     dead = {
         i
-        for i, (first, second) in enumerate(zip(jaxpr.eqns, jaxpr.eqns[1:], strict=False))
+        for i, (first, second) in enumerate(pairwise(jaxpr.eqns))
         if isinstance(first.prim, Swap)
         and first.prim == second.prim
         and first.ins[0] == second.ins[0]
@@ -187,7 +186,7 @@ def same_place(jaxpr: Jaxpr) -> Jaxpr:
 def late_sums(jaxpr: Jaxpr) -> Jaxpr:
     """Move an accumulation over the equation that follows it, which may load the sum."""
     eqns = [*jaxpr.eqns]
-    for i, (first, second) in enumerate(zip(eqns, eqns[1:], strict=False)):
+    for i, (first, second) in enumerate(pairwise(eqns)):
         if isinstance(first.prim, AddUpdate) and second.prim.subjaxprs():
             eqns[i : i + 2] = second, first
             return renumbered(jaxpr.replace(eqns=eqns))
@@ -235,7 +234,7 @@ def unnamed_effects(jaxpr: Jaxpr) -> Jaxpr:
 
 def unnumbered(jaxpr: Jaxpr) -> Jaxpr:
     """Move the first equation behind the second, without new numbers."""
-    for i, (first, second) in enumerate(zip(jaxpr.eqns, jaxpr.eqns[1:], strict=False)):
+    for i, (first, second) in enumerate(pairwise(jaxpr.eqns)):
         free = not first.effects and not second.effects and not {*first.outs} & {*second.ins}
         if free and first.outs and second.outs:
             eqns = [*jaxpr.eqns]

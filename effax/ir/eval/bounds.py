@@ -2,7 +2,7 @@
 
 A loop whose condition never fails would otherwise run without end::
 
-    with bounded(1000, 1.0) as meter:
+    with bounded_evaluation(1000, 1.0) as meter:
         evaluate(jaxpr, args)  # raises Unfinished after 1000 equations, or after a second
     print(meter.steps)
 """
@@ -67,7 +67,7 @@ METER: Final[ContextVar[Meter | None]] = ContextVar("meter", default=None)
 
 
 @contextmanager
-def bounded(steps: int, seconds: float) -> Iterator[Meter]:
+def bounded_evaluation(steps: int, seconds: float) -> Iterator[Meter]:
     """Bound all evaluations in the block together: the equations of subjaxprs, and the time.
 
     The time is looked at between runs of subjaxprs.

@@ -41,7 +41,7 @@ def evaluate(jaxpr: Jaxpr, args: Sequence[Value]) -> list[Value]:
 
     Raises:
         UnboundAxis: the program has free axes; nothing is run.
-        Unfinished: the bounds of the context (:func:`effax.ir.eval.bounds.bounded`) are exceeded.
+        Unfinished: a bound of the context (:mod:`effax.ir.eval.bounds`) is exceeded.
     """
     if jaxpr.free_axes:
         raise open_program(jaxpr.free_axes, "evaluated")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from inspect import signature
 from itertools import product
 from typing import Final
 
@@ -17,6 +18,7 @@ from effax.ir.build import Builder, lit
 from effax.ir.dtypes import as_dtype
 from effax.ir.errors import EffaxError
 from effax.ir.primitive import Primitive
+from effax.ir.registry import own_primitives
 from effax.ir.state import cached
 from effax.ir.syntax import Atom, Jaxpr, Lit, Var
 from effax.ir.types import ArrayType, Type, array_type
@@ -24,8 +26,16 @@ from effax.ir.types import ArrayType, Type, array_type
 NUMBERS: Final = (0, 1, 2, -1)
 """The numbers in the place of an operand."""
 
+
+def _without_parameters(kind: type[Primitive]) -> tuple[Primitive, ...]:
+    """Return the primitives of a kind in the library that have no parameters."""
+    found = [cls for cls in own_primitives().values() if issubclass(cls, kind)]
+    named = sorted(found, key=lambda cls: cls.name)
+    return tuple([cls() for cls in named if not signature(cls).parameters])
+
+
 UNARY: Final[tuple[Primitive, ...]] = (
-    *(cls() for cls in p.Unary.__subclasses__()),
+    *_without_parameters(p.Unary),
     *(p.Abs(), p.IntegerPow(2), p.IntegerPow(3), p.IntegerPow(-1), p.Rev((0,))),
     *(p.Transpose((1, 0)), p.Reshape((3, 2)), p.ReduceSum((0,)), p.ReduceSum((0, 1))),
     *(p.ReduceMax((0,)), p.CumSum(0, False), p.BroadcastInDim((2, 3), ())),
@@ -34,7 +44,7 @@ UNARY: Final[tuple[Primitive, ...]] = (
 )
 """Primitives of one operand, some with parameters."""
 
-BINARY: Final[tuple[Primitive, ...]] = tuple([cls() for cls in p.Binary.__subclasses__()])
+BINARY: Final[tuple[Primitive, ...]] = _without_parameters(p.Binary)
 
 TYPES: Final[tuple[tuple[Type, ...], ...]] = (
     (array_type((2, 3), "float32"),) * 2,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from random import Random
@@ -11,9 +11,8 @@ from typing import Final, NamedTuple, cast
 from effax.ir.analysis.queries import walk
 from effax.ir.errors import BadArgument, EffaxError
 from effax.ir.primitive import Primitive
-from effax.ir.recursion import postorder
 from effax.ir.state import cached
-from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
+from effax.ir.syntax import Jaxpr
 from effax.ir.types import array_type, ref_type
 from effax.testing.generate.features import ANYTHING
 from effax.testing.generate.instances import Wanted, patterns_of
@@ -27,10 +26,10 @@ from effax.testing.generate.steps import (
     steps_named,
     unknown_step,
 )
-from effax.transforms.optimize.patterns import orders
-from effax.transforms.optimize.rewrite import App, Hole, Number, Pattern, RewriteRule, number_as
+from effax.transforms.optimize.rewrite import App, RewriteRule, Seq
+from effax.transforms.optimize.sequence_matcher import match
 
-Focus = str | Wanted | Callable[[Jaxpr], bool]
+Focus = str | Wanted | Seq | Callable[[Jaxpr], bool]
 """The name of a kind of step, a primitive or its class, a pattern, a rule, or a predicate."""
 
 
@@ -86,11 +85,15 @@ def focus_of(given: Focus | Sequence[Focus]) -> Focused:
             names += found.names
             patterns += found.patterns
             conditions += found.conditions
-        elif isinstance(one, Primitive | App | RewriteRule):
-            found_patterns = _patterns(one)
+        elif isinstance(one, Primitive):
+            patterns += _patterns(one)
+            conditions.append(Condition(str(one), _has_primitive(one), False))
+        elif isinstance(one, App | Seq | RewriteRule):
+            # A sequence of equations with effects is looked for: it cannot be inserted.
+            found_patterns = () if isinstance(one, Seq) or _is_sequence(one) else _patterns(one)
             patterns += found_patterns
             text = one.name if isinstance(one, RewriteRule) else str(one)
-            conditions.append(Condition(text, _has_instance(found_patterns), False))
+            conditions.append(Condition(text, _has_instance(one), not found_patterns))
         elif callable(one):
             predicate = cast("Callable[[Jaxpr], bool]", one)
             name = getattr(one, "__name__", type(one).__name__)
@@ -125,6 +128,14 @@ def _unknown(one: object) -> BadArgument:
         found=f"{one!r:.80}",
         remedy=f"names of kinds of steps are {', '.join(all_step_names())}",
     )
+
+
+def _is_sequence(one: App | Seq | RewriteRule) -> bool:
+    return isinstance(one.left if isinstance(one, RewriteRule) else one, Seq)
+
+
+def _has_primitive(prim: Primitive) -> Callable[[Jaxpr], bool]:
+    return lambda jaxpr: any(place.eqn.prim == prim for place in walk(jaxpr))
 
 
 def _patterns(one: Primitive | App | RewriteRule) -> tuple[App, ...]:
@@ -165,35 +176,8 @@ def _has_any(names: frozenset[str]) -> Callable[[Jaxpr], bool]:
     return lambda jaxpr: any(place.eqn.prim.name in names for place in walk(jaxpr))
 
 
-def _has_instance(patterns: Sequence[App]) -> Callable[[Jaxpr], bool]:
-    ordered = [one for pattern in patterns for one in orders(pattern)]
-    return lambda jaxpr: any(_occurs(one, ordered) for one in postorder(jaxpr))
-
-
-def _occurs(jaxpr: Jaxpr, patterns: Sequence[App]) -> bool:
-    by_var = {v: eqn for eqn in jaxpr.eqns for v in eqn.outs}
-    return any(_matches(one, eqn, by_var, {}) for eqn in jaxpr.eqns for one in patterns)
-
-
-def _matches(app: App, eqn: Eqn, by_var: Mapping[Var, Eqn], holes: dict[str, Atom]) -> bool:
-    prim = app.prim
-    fits = type(eqn.prim) is prim if isinstance(prim, type) else eqn.prim == prim
-    return (
-        fits
-        and len(eqn.ins) == len(app.args)
-        and all(_fits(p, a, by_var, holes) for p, a in zip(app.args, eqn.ins, strict=True))
-    )
-
-
-def _fits(pattern: Pattern, atom: Atom, by_var: Mapping[Var, Eqn], holes: dict[str, Atom]) -> bool:
-    match pattern:
-        case Hole(name):
-            return holes.setdefault(name, atom) == atom
-        case Number(value):
-            return isinstance(atom, Lit) and atom == number_as(value, atom.type)
-        case App():
-            made = by_var.get(atom) if isinstance(atom, Var) else None
-            return made is not None and _matches(pattern, made, by_var, holes)
+def _has_instance(pattern: App | Seq | RewriteRule) -> Callable[[Jaxpr], bool]:
+    return lambda jaxpr: bool(match(pattern, jaxpr))
 
 
 TRIED: Final = 16

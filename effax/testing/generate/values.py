@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from effax.ir.dtypes import DType, family, is_inexact_dtype
-from effax.ir.eval.bounds import METER, Meter, bounded
+from effax.ir.eval.bounds import METER, Meter, bounded_evaluation
 from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Value
 from effax.ir.syntax import Jaxpr
@@ -75,7 +75,7 @@ RUNS: Final = 20
 
 def limited(max_steps: int, max_seconds: float) -> AbstractContextManager[Meter]:
     """Bound the runs of programs in a block: the equations of each, and the time of all."""
-    return bounded(RUNS * max_steps, max_seconds)
+    return bounded_evaluation(RUNS * max_steps, max_seconds)
 
 
 def run_metered(
@@ -94,7 +94,7 @@ def run_metered(
     outer = METER.get()
     share = MAX_STEPS if outer is None else outer.most // RUNS
     seconds = MAX_SECONDS if outer is None else outer.seconds
-    with bounded(share if most is None else min(most, share), seconds) as meter:
+    with bounded_evaluation(share if most is None else min(most, share), seconds) as meter:
         return run(jaxpr, inputs), meter.steps
 
 

@@ -25,11 +25,11 @@ from effax.testing.generate.values import (
     shown,
 )
 from effax.testing.laws.law import assume
-from effax.testing.laws.tolerance import Tolerance, compare
+from effax.testing.laws.tolerance import Tolerances, compare
 
 
 class Agreement(NamedTuple):
-    """How closely two programs have to agree.
+    """The required agreement of two programs.
 
     Attributes:
         exact: bit by bit, and on the largest and smallest numbers too.
@@ -38,7 +38,7 @@ class Agreement(NamedTuple):
     """
 
     exact: bool = False
-    tolerance: Tolerance | None = None
+    tolerance: Tolerances | None = None
     where_finite: bool = False
 
     @property
@@ -48,7 +48,7 @@ class Agreement(NamedTuple):
 
 
 def special_inputs(
-    types: Sequence[Type], seed: int, extremes: bool, near: Sequence[Scalar] = ()
+    types: Sequence[Type], seed: int, extremes: bool = False, near: Sequence[Scalar] = ()
 ) -> Iterator[list[Value]]:
     """Yield inputs with special values: in one input alone, in most, in all; then with ties.
 
@@ -199,7 +199,7 @@ def _runs(
 def _measured(
     first: Jaxpr, second: Jaxpr, inputs: Sequence[Value], found: Outcome, agreement: Agreement
 ) -> float:
-    tolerance = agreement.tolerance or Tolerance()
+    tolerance = agreement.tolerance or Tolerances()
     return compare(first, second, inputs, tolerance, agreement.where_finite, found)
 
 

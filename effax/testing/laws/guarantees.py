@@ -16,7 +16,7 @@ from effax.passes.watch import verified
 from effax.testing.generate.values import MAX_SECONDS, MAX_STEPS, limited
 from effax.testing.laws.equivalence import Agreement, check_same_meaning
 from effax.testing.laws.law import law
-from effax.testing.laws.tolerance import Allowed, Tolerance
+from effax.testing.laws.tolerance import Allowed, Tolerances
 from effax.transforms.framework.runner import unwrap
 
 
@@ -45,7 +45,7 @@ def pass_keeps_its_guarantees(
         max_steps: the bound of evaluated equations, of each run.
         max_seconds: the bound of the time.
     """
-    tolerance = None if rtol is None and atol is None else Tolerance(rtol, atol)
+    tolerance = None if rtol is None and atol is None else Tolerances(rtol, atol)
     with limited(max_steps, max_seconds):
         for one in ALL if step is None else (step,):
             check_guarantees(jaxpr, seed, one, guarantees or guarantees_of(one), tolerance)
@@ -74,7 +74,7 @@ def check_guarantees(
     seed: int,
     step: AnyPass,
     guarantees: Sequence[Guarantee],
-    tolerance: Tolerance | None = None,
+    tolerance: Tolerances | None = None,
 ) -> None:
     """Check :func:`pass_keeps_its_guarantees` as part of another law."""
     once = unwrap(verified(step, jaxpr, step(jaxpr)))
@@ -96,7 +96,7 @@ def check_guarantees(
 
 
 def agreement_of(
-    guarantees: Sequence[Guarantee], tolerance: Tolerance | None = None
+    guarantees: Sequence[Guarantee], tolerance: Tolerances | None = None
 ) -> Agreement | None:
     """Return how closely a program and its result agree by the guarantees; None: not at all."""
     if Guarantee.SAME_BITS in guarantees:

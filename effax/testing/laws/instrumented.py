@@ -25,7 +25,7 @@ After = Callable[[Eqn, Sequence[Value], Sequence[Value]], Sequence[Value]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Observed(Primitive):
+class InstrumentedPrimitive(Primitive):
     """An equation's primitive, whose results pass through a function."""
 
     prim: Primitive
@@ -52,7 +52,7 @@ def instrumented(jaxpr: Jaxpr, after: After, types: Jaxpr | None = None) -> Jaxp
     """
     originals = (jaxpr if types is None else types).eqns
     eqns = [
-        eqn._replace(prim=Observed(_nested(eqn.prim, old.prim, after), old, after))
+        eqn._replace(prim=InstrumentedPrimitive(_nested(eqn.prim, old.prim, after), old, after))
         for eqn, old in zip(jaxpr.eqns, originals, strict=True)
     ]
     return Jaxpr(jaxpr.binders, eqns, jaxpr.outs)

@@ -23,7 +23,7 @@ from effax.testing.generate.values import random_inputs, random_value, run, show
 from effax.testing.laws.equivalence import Agreement
 from effax.testing.laws.guarantees import agreement_of
 from effax.testing.laws.law import About, law
-from effax.testing.laws.tolerance import Allowed, Tolerance, compare
+from effax.testing.laws.tolerance import Allowed, Tolerances, compare
 from effax.transforms.framework.runner import unwrap
 from effax.transforms.optimize.patterns import orders, parts
 from effax.transforms.optimize.rewrite import (
@@ -113,7 +113,7 @@ def _agreement(
     rounded = rtol is not None or atol is not None
     if guarantee is None:
         guarantee = Guarantee.SAME_MEANING if rounded else Guarantee.SAME_BITS
-    found = agreement_of((guarantee,), Tolerance(rtol, atol))
+    found = agreement_of((guarantee,), Tolerances(rtol, atol))
     if found is None or (found.exact and rounded):
         raise BadArgument(
             "the guarantee of a rule is not valid",

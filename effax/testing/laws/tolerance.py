@@ -40,7 +40,7 @@ change by more than a sixteenth, of which few samples show little."""
 
 
 @dataclass(frozen=True)
-class Tolerance:
+class Tolerances:
     """The allowed error of results, relative and absolute, by dtype.
 
     Attributes:
@@ -106,7 +106,7 @@ class _Runs:
 
     jaxpr: Jaxpr
     inputs: Sequence[Value]
-    allowed: Tolerance
+    allowed: Tolerances
     own: list[Value]
 
     @cached_property
@@ -154,7 +154,7 @@ def check_close(
         first: the expected program.
         second: the other one, of the same types.
         inputs: a value for each input, which is not changed.
-        rtol: the relative tolerance, a number or one by dtype; None: that of ``Tolerance``.
+        rtol: the relative tolerance, a number or one by dtype; None: that of ``Tolerances``.
         atol: the absolute tolerance, likewise.
         where_finite: whether results are compared only where that of the first program is finite
             and depends on no infinite, undefined or overflowing value. Otherwise nan and infinities
@@ -171,14 +171,14 @@ def check_close(
         >>> f = parse("{ lambda ; a:f32[3]. let b:f32[3] = exp a in (b,) }")
         >>> check_close(f, f, random_inputs(f.in_types, 0), rtol=1e-3)
     """
-    compare(first, second, inputs, Tolerance(rtol, atol), where_finite)
+    compare(first, second, inputs, Tolerances(rtol, atol), where_finite)
 
 
 def compare(
     first: Jaxpr,
     second: Jaxpr,
     inputs: Sequence[Value],
-    allowed: Tolerance,
+    allowed: Tolerances,
     where_finite: bool,
     found: Outcome | None = None,
 ) -> float:

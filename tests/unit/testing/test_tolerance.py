@@ -9,9 +9,15 @@ from effax.ir import evaluate, parse
 from effax.ir.errors import BadArgument
 from effax.ir.syntax import Jaxpr
 from effax.passes import Guarantee, as_pass
-from effax.testing import LawBroken, Tolerance, check_close, check_pass
+from effax.testing import LawBroken, Tolerances, check_close, check_pass
 from effax.testing.laws import pass_keeps_its_guarantees
 from effax.testing.laws.instrumented import defined, evaluate_perturbed, evaluate_wide
+
+
+def f32(x: float) -> np.ndarray:
+    """Return a scalar in single precision."""
+    return np.asarray(x, np.float32)
+
 
 WIDE = parse("""{ lambda ; a:f32[4] b:f32[4]. let
     c:f32[] = dot_general[dimension_numbers=(((0,), (0,)), ((), ()))] a b
@@ -44,35 +50,35 @@ def test_an_ill_conditioned_program_does_not_accuse() -> None:
         e:bf16[] = sub c d
         f:f32[] = convert_element_type[new_dtype=float32 weak_type=False] e
       in (f,) }""")
-    near = [np.float32(1.0), np.float32(1.002)]
+    near = [f32(1.0), f32(1.002)]
     check_close(f, g, near, rtol=1e-2)
     with pytest.raises(AssertionError, match="result 0 differs"):
-        check_close(f, g, [np.float32(1.0), np.float32(-2.003)], rtol=1e-4)
+        check_close(f, g, [f32(1.0), f32(-2.003)], rtol=1e-4)
 
 
 def test_integers_are_equal_unless_rounding_decides_them() -> None:
     f = parse("{ lambda ; a:f32[] b:f32[]. let c:bool[] = lt a b in (c,) }")
     g = parse("{ lambda ; a:f32[] b:f32[]. let c:bool[] = ge a b in (c,) }")
     with pytest.raises(AssertionError, match="result 0 differs"):
-        check_close(f, g, [np.float32(1), np.float32(2)], rtol=1e-2)
-    check_close(f, g, [np.float32(1), np.float32(1.0001)], rtol=1e-2)
+        check_close(f, g, [f32(1), f32(2)], rtol=1e-2)
+    check_close(f, g, [f32(1), f32(1.0001)], rtol=1e-2)
 
 
 def test_where_finite() -> None:
     f = parse("{ lambda ; a:f32[]. let b:f32[] = exp a; c:f32[] = log b in (c,) }")
     g = parse("{ lambda ; a:f32[]. let b:f32[] = mul a 1.0:f32[] in (b,) }")
-    big = [np.float32(np.inf)], [np.float32(-np.inf)], [np.float32(np.nan)], [np.float32(3)]
+    big = [f32(np.inf)], [f32(-np.inf)], [f32(np.nan)], [f32(3)]
     for inputs in big:
         check_close(f, g, inputs, where_finite=True)
     quotient = parse("{ lambda ; a:f32[]. let b:f32[] = div a a in (b,) }")
     one = parse("{ lambda ; a:f32[]. let b:f32[] = integer_pow[y=0] a in (b,) }")
-    check_close(quotient, one, [np.float32(0)], where_finite=True)
+    check_close(quotient, one, [f32(0)], where_finite=True)
     with pytest.raises(AssertionError, match="nan"):
-        check_close(quotient, one, [np.float32(0)])
+        check_close(quotient, one, [f32(0)])
     # A finite result that depends on an undefined value is not compared.
     hidden = parse("""{ lambda ; a:f32[] b:f32[]. let
         c:f32[] = div a a; d:bool[] = lt c 2.0:f32[]; e:bool[] = lt b 2.0:f32[] in (d, e) }""")
-    assert defined(hidden, [np.float32(0), np.float32(0)]).outs == (False, True)
+    assert defined(hidden, [f32(0), f32(0)]).outs == (False, True)
 
 
 def test_infinite_literals_are_defined() -> None:
@@ -88,9 +94,9 @@ def test_infinite_literals_are_defined() -> None:
 def test_references_are_compared() -> None:
     f = parse("{ lambda ; a:Ref{f32[]} b:f32[]. let a[...] += b in () }")
     g = parse("{ lambda ; a:Ref{f32[]} b:f32[]. let c:f32[], a[...] <- a[...], b in () }")
-    check_close(f, f, [np.float32(1), np.float32(2)], rtol=1e-3)
+    check_close(f, f, [f32(1), f32(2)], rtol=1e-3)
     with pytest.raises(AssertionError, match="final content of reference 0 differs"):
-        check_close(f, g, [np.float32(1), np.float32(2)], rtol=1e-3)
+        check_close(f, g, [f32(1), f32(2)], rtol=1e-3)
 
 
 def test_double_precision_and_perturbations() -> None:
@@ -107,9 +113,9 @@ def test_double_precision_and_perturbations() -> None:
 def test_tolerances_that_are_none_are_refused() -> None:
     for bad in (-1.0, float("nan"), {"float32": -1.0}, "much"):
         with pytest.raises(BadArgument, match="`rtol` is no tolerance"):
-            Tolerance(rtol=bad)  # type: ignore[arg-type]  # the test is about this
+            Tolerances(rtol=bad)  # type: ignore[arg-type]  # the test is about this
     with pytest.raises(BadArgument, match="names a dtype without rounding"):
-        Tolerance(atol={"int32": 1.0})
+        Tolerances(atol={"int32": 1.0})
     with pytest.raises(BadArgument, match="do not apply"):
         check_pass(exact, rtol=1e-2, guarantees=[Guarantee.SAME_BITS])
 
