@@ -36,6 +36,22 @@ from effax.ir.analysis.queries import (
 from effax.ir.axes import Axes, Axis
 from effax.ir.build import Builder, Template, TemplateEqn, Where, lit, template, typing_of
 from effax.ir.dtypes import DType
+from effax.ir.edit.loops import (
+    LoopBody,
+    LoopStep,
+    add_carry,
+    add_constants,
+    add_xs,
+    add_ys,
+    drop_carries,
+    drop_constants,
+    drop_xs,
+    drop_ys,
+    permute_carries,
+    permute_constants,
+    permute_xs,
+    permute_ys,
+)
 from effax.ir.edit.mapping import EqnChange, map_eqns
 from effax.ir.edit.operations import (
     Edited,
@@ -50,6 +66,14 @@ from effax.ir.edit.operations import (
     splice,
     substitute,
     with_prim,
+)
+from effax.ir.edit.signature import (
+    add_inputs,
+    add_results,
+    drop_inputs,
+    drop_results,
+    permute_inputs,
+    permute_results,
 )
 from effax.ir.errors import (
     BadArgument,
@@ -143,7 +167,9 @@ __all__ = [
     "Lit",
     "LiveValue",
     "Liveness",
+    "LoopBody",
     "LoopCost",
+    "LoopStep",
     "LoweringError",
     "Mode",
     "NotApplicable",
@@ -178,6 +204,12 @@ __all__ = [
     "Where",
     "Work",
     "WorkTable",
+    "add_carry",
+    "add_constants",
+    "add_inputs",
+    "add_results",
+    "add_xs",
+    "add_ys",
     "alpha_eq",
     "analyze",
     "array_type",
@@ -187,6 +219,12 @@ __all__ = [
     "checked",
     "def_use",
     "diff",
+    "drop_carries",
+    "drop_constants",
+    "drop_inputs",
+    "drop_results",
+    "drop_xs",
+    "drop_ys",
     "effect_order",
     "effects_on_variables",
     "eqn_str",
@@ -207,6 +245,12 @@ __all__ = [
     "map_subjaxprs",
     "moved",
     "parse",
+    "permute_carries",
+    "permute_constants",
+    "permute_inputs",
+    "permute_results",
+    "permute_xs",
+    "permute_ys",
     "pretty",
     "ref_type",
     "references",

@@ -8,33 +8,29 @@ from typing import Any, Final
 
 from effax import passes
 from effax.ir import Eqn, Jaxpr, parse
-from effax.ir.prims import Add, Jit, Mul, Neg, Sub, While
+from effax.ir.prims import Jit, While
 from effax.lowering.program import stablehlo_of
 from effax.passes import Pass, unroll_to, unwrap
 from effax.testing.laws.partial_eval import keep_cheap, keep_contractions, keep_nothing
 from effax.transforms import (
-    NUMBERS,
-    REALS,
-    App,
     Checkpoints,
     Dce,
     Discharged,
-    Hole,
     Jvp,
     Linearized,
-    Number,
     PartialEval,
     Reverse,
-    RewriteRule,
     Transposed,
     Vmapped,
     bounded,
     dce,
     discharge,
+    equation_count,
     inline,
     jvp,
     linearize,
     outline,
+    parse_rule,
     partial_eval,
     reverse,
     rewriting,
@@ -90,22 +86,45 @@ POLICIES: Final = {
 }
 
 RULES: Final = {
-    "add_neg": RewriteRule(
-        "x + (-y) = x - y",
-        App(Add, Hole("x"), App(Neg, Hole("y"))),
-        App(Sub, Hole("x"), Hole("y")),
-        REALS,
-    ),
-    "neg_sub": RewriteRule(
-        "-(x - y) = y - x",
-        App(Neg, App(Sub, Hole("x"), Hole("y"))),
-        App(Sub, Hole("y"), Hole("x")),
-        NUMBERS,
-    ),
-    "double": RewriteRule(
-        "x + x = 2 x", App(Add, Hole("x"), Hole("x")), App(Mul, Number(2), Hole("x")), NUMBERS
-    ),
+    name: parse_rule(text)
+    for name, text in {
+        "add_neg": "'x + (-y) = x - y' for float|int|uint: add(x, neg(y)) => sub(x, y)",
+        "neg_sub": "'-(x - y) = y - x' for complex|float|int|uint: neg(sub(x, y)) => sub(y, x)",
+        "double": "'x + x = 2 x' for complex|float|int|uint: add(x, x) => mul(2, x)",
+        "distribute": "'x (y + z)' for int: mul(x, add(y, z)) => add(mul(x, y), mul(x, z))",
+        "factor": "'x y + x z' for int: add(mul(x, y), mul(x, z)) => mul(x, add(y, z))",
+        "sinh": "'shared parts' for any: sinh(x) => mul(0.5, sub(exp(x), div(1.0, exp(x))))",
+        "constants": "'(x + c) + d' for int: add(add(x, $c), $d) => add(x, add($c, $d))",
+        "square_matrix": "'-(-x), square' for any: neg(neg(x:float[n,n])) => x",
+        "transposes": "'axes' for any: "
+        "neg(transpose[..., permutation=?p](x)) => transpose[..., permutation=?p](neg(x))",
+        "forward": "'load of a store' for any: "
+        "o = swap(r, x, [i]); v = get(r, [i]); => o = swap(r, x, [i]); v = x;",
+        "overwrite": "'store over a store' for any: "
+        "swap(r, x, [i]); swap(r, y, [i]); => swap(r, y, [i]);",
+        "accumulate": "'r += x' for any: "
+        "swap(r, add(get(r, [i]), x), [i]); => addupdate(r, x, [i]);",
+        "restore": "'store of a load' for any: "
+        "v = get(r, [i]); swap(r, v, [i]); => v = get(r, [i]);",
+        "twice": "'two accumulations' for int: "
+        "addupdate(r, x, [i]); addupdate(r, y, [i]); => addupdate(r, add(x, y), [i]);",
+        "sine_and_cosine": "'two results' for any: "
+        "s = sin(x); c = cos(x); => t = tan(x); c = cos(x); s = mul(t, c);",
+        "hoist": "'out of a scan' for any: scan&loop(*xs){has exp&e(x)} "
+        "=> scan&loop(exp(x), *xs){(h) with e := h}",
+        "hoist_call": "'out of a call' for any: jit&f(*xs){has exp&e(x)} "
+        "=> jit&f(exp(x), *xs){(h) with e := h}",
+        "load_out": "'load out of a scan' for any: scan&loop!{read}(*xs){has get&e(r, [i])} "
+        "=> scan&loop(get(r, [i]), *xs){(h) with e := h}",
+        "inline": "'a call that adds' for any: jit(*xs){-> (add(x, y))} => add(x, y)",
+        "results": "'results of a body' for any: scan&loop(*xs){(c, x) -> (add(c, neg(x)), *ys)} "
+        "=> scan&loop(*xs){-> (sub(c, x), *ys)}",
+        "cumsum": "'a scan that adds' for float: s, ys = scan(0, v)"
+        "{(c, x) -> (add(c, x), add(c, x))}; "
+        "=> ys = cumsum[axis=0 reverse=False](v); s = reduce_sum[axes=(0,)](v);",
+    }.items()
 }
+"""Rules by name, each with another kind of pattern."""
 
 
 def _dce(jaxpr: Jaxpr, **options: Any) -> Dce:
@@ -153,8 +172,9 @@ def _outline(jaxpr: Jaxpr, **options: Any) -> Jaxpr:
     return unwrap(outline(jaxpr, **options))
 
 
-def _rewrite(jaxpr: Jaxpr, rules: tuple[str, ...]) -> Jaxpr:
-    return unwrap(rewriting([RULES[name] for name in rules])(jaxpr))
+def _rewrite(jaxpr: Jaxpr, rules: tuple[str, ...], by_cost: bool = False) -> Jaxpr:
+    cost = equation_count if by_cost else None
+    return unwrap(rewriting([RULES[name] for name in rules], cost)(jaxpr))
 
 
 def _bounded(jaxpr: Jaxpr, max_steps: int, checkpoints: str = "SQRT") -> Jaxpr:

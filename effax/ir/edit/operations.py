@@ -152,14 +152,14 @@ def splice(
         _check_types("the replacement of equations", wanted, found, _KEEP)
         values = {v.id: a for v, a in zip(gone, outs, strict=True)}
     else:
-        _check_unused(jaxpr, stop, gone)
+        check_unused(jaxpr, stop, gone)
     return Edited(_joined(jaxpr, start, stop, eqns, values, first), outs)
 
 
 def remove(jaxpr: Jaxpr, index: int) -> Jaxpr:
     """Return the program without one equation. Raises BadArgument where its results are used."""
     index = _index(jaxpr, index, len(jaxpr.eqns))
-    _check_unused(jaxpr, index + 1, jaxpr.eqns[index].outs)
+    check_unused(jaxpr, index + 1, jaxpr.eqns[index].outs)
     return jaxpr.replace(eqns=jaxpr.eqns.delete(index))
 
 
@@ -228,12 +228,12 @@ def substitute(jaxpr: Jaxpr, values: Mapping[Var, Atom]) -> Jaxpr:
         ins = tuple([_value(by_number, a) for a in eqn.ins])
         if ins != eqn.ins:
             for a in ins:
-                _check_bound(a, scope, f"equation {i}")
+                check_bound(a, scope, f"equation {i}")
             eqns = eqns.set(i, eqn._replace(ins=ins))
         scope.update((v.id, v.type) for v in eqn.outs)
     outs = [_value(by_number, a) for a in jaxpr.outs]
     for a in [*values, *(a for a, old in zip(outs, jaxpr.outs, strict=True) if a != old)]:
-        _check_bound(a, scope, "the end")
+        check_bound(a, scope, "the end")
     return jaxpr.replace(eqns=eqns, outs=outs)
 
 
@@ -385,10 +385,10 @@ def _check_scope(jaxpr: Jaxpr, index: int, atoms: Sequence[Atom]) -> None:
         at -= 1
         scope.update((v.id, v.type) for v in jaxpr.eqns[at].outs if v.id in wanted)
     for a in atoms:
-        _check_bound(a, scope, f"equation {index}")
+        check_bound(a, scope, f"equation {index}")
 
 
-def _check_bound(a: Atom, scope: Mapping[int, Type], where: str) -> None:
+def check_bound(a: Atom, scope: Mapping[int, Type], where: str) -> None:
     """Raise BadArgument if a variable is not in scope, IllTyped if it has another type."""
     if isinstance(a, Lit):
         return
@@ -410,14 +410,16 @@ def _check_bound(a: Atom, scope: Mapping[int, Type], where: str) -> None:
         )
 
 
-def _check_unused(jaxpr: Jaxpr, start: int, gone: Sequence[Var]) -> None:
+def check_unused(
+    jaxpr: Jaxpr, start: int, gone: Sequence[Var], what: str = "the result of a removed equation"
+) -> None:
     """Raise BadArgument if an equation from ``start`` on, or a result, uses one of these."""
     numbers = {v.id for v in gone}
     rest = [a for eqn in jaxpr.eqns[start:] for a in eqn.ins] if numbers else []
     for a in [*rest, *jaxpr.outs]:
         if isinstance(a, Var) and a.id in numbers:
             raise BadArgument(
-                "the result of a removed equation is used",
+                f"{what} is used",
                 expected="no use of it",
                 found=str(a),
                 remedy="`substitute` another atom for it first",

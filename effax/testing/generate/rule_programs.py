@@ -9,7 +9,7 @@ from typing import Final
 from effax.ir.build import Builder
 from effax.ir.dtypes import as_dtype, family
 from effax.ir.errors import EffaxError
-from effax.ir.indexing import Indexer, Pick, Span, whole
+from effax.ir.indexing import Indexer, Mode, Pick, Span, whole
 from effax.ir.prims import AddUpdate, FreeRef, Freeze, Get, Swap
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import Shape, Type, array_type, ref_type
@@ -24,6 +24,9 @@ SHAPE: Final[Shape] = (3, 2)
 
 INDICES: Final = (whole(SHAPE), Indexer((Pick(1), Span(0, 2))), Indexer((Pick(None), Pick(0))))
 """The parts of references that are accessed: all, a row, and an element whose row is an operand."""
+
+DROPPED: Final = (Indexer((Pick(None), Span(0, 2)), Mode.DROP),)
+"""Further parts, whose elements may not exist."""
 
 DTYPES: Final = ("float32", "int32", "bool", "bfloat16", "complex64")
 REFS: Final = (Get, Swap, AddUpdate, Freeze, FreeRef)
@@ -57,9 +60,12 @@ def rule_programs(rule: RewriteRule) -> Iterator[Jaxpr]:
 
 
 def _instances(rule: RewriteRule) -> Iterator[Jaxpr]:
-    places = sorted({p.name for p in parts(rule.left) if isinstance(p, IndexHole)})
+    holes = {p.name: p for p in parts(rule.left) if isinstance(p, IndexHole)}
+    places = sorted(holes)
     for dtype in DTYPES:
-        for chosen in product(INDICES, repeat=len(places)):
+        for chosen in product(
+            *[INDICES if holes[n].distinct else (*INDICES, *DROPPED) for n in places]
+        ):
             indices = dict(zip(places, chosen, strict=True))
             shapes = [_shape_of(i) for i in chosen[:1]] or [(3,), ()]
             for shape in shapes:
@@ -78,7 +84,9 @@ def _built(
     bound = {name for step in steps for name in step.names}
     refs = _refs(left)
     holes = [p for p in dict.fromkeys(parts(left)) if isinstance(p, Hole) and p.name not in bound]
-    types = {h.name: _type_of(h, dtype, shape, h.name in refs) for h in holes}
+    # A hole may have its type in one of its occurrences.
+    typed = {h.name: h for h in sorted(holes, key=lambda h: bool(h.type))}
+    types = {name: _type_of(h, dtype, shape, name in refs) for name, h in typed.items()}
     if any(t is None or family(t.dtype) not in rule.families for t in [*types.values()][:1]):
         return
     operands = {name: index for name, index in indices.items() if index.n_operands}

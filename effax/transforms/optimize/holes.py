@@ -119,16 +119,25 @@ class IndexHole:
     """Match the index of a load, store or accumulation, as the last argument; the same in each.
 
     It is the ``indexer`` of the primitive and the operands of the index.
-    Raises BadArgument unless the name is a word.
+
+    Attributes:
+        name: its name.
+        distinct: whether all elements that it selects must exist and be distinct, so that a load
+            returns what was stored; False: also positions that are dropped outside of the bounds,
+            and arrays of positions, which may repeat.
+
+    Raises:
+        BadArgument: the name is not a word.
     """
 
     name: str
+    distinct: bool = True
 
     def __post_init__(self) -> None:
         check_name(self.name, "an index")
 
     def __str__(self) -> str:
-        return f"[{self.name}]"
+        return f"[{self.name}]" if self.distinct else f"[~{self.name}]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from effax.ir.analysis.queries import PathStep
 from effax.ir.build import lit
 from effax.ir.dtypes import family, int_bounds
 from effax.ir.errors import BadArgument, EffaxError
-from effax.ir.indexing import Indexer
+from effax.ir.indexing import Indexer, Mode
 from effax.ir.primitive import Primitive, Region
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Scalar, Var
 from effax.ir.types import Type
@@ -167,7 +167,7 @@ def _match_operands(app: App, eqn: Eqn, scope: Scope, match: Match) -> bool:
             return False
     elif isinstance(last, IndexHole):
         n = len(args) - 1
-        if len(ins) < n or not _match_index(last.name, eqn, ins[n:], scope, match):
+        if len(ins) < n or not _match_index(last, eqn, ins[n:], scope, match):
             return False
     else:
         n = len(args)
@@ -186,9 +186,13 @@ def match_rest(name: str, atoms: Sequence[Atom], scope: Scope, match: Match) -> 
     )
 
 
-def _match_index(name: str, eqn: Eqn, atoms: Sequence[Atom], scope: Scope, match: Match) -> bool:
-    indexer: object = getattr(eqn.prim, "indexer", None)
+def _match_index(
+    hole: IndexHole, eqn: Eqn, atoms: Sequence[Atom], scope: Scope, match: Match
+) -> bool:
+    name, indexer = hole.name, getattr(eqn.prim, "indexer", None)
     if not isinstance(indexer, Indexer):
+        return False
+    if hole.distinct and (indexer.mode is not Mode.CLIP or any(a.type.shape for a in atoms)):
         return False
     operands, path = _together(atoms, scope)
     index = Index(indexer, operands)

@@ -191,13 +191,13 @@ class Let:
     names: tuple[str, ...]
     value: Pattern
 
-    def __init__(self, names: str | Sequence[str], value: Pattern) -> None:
+    def __init__(self, names: str | Sequence[str], value: Pattern | str) -> None:
         several = (names,) if isinstance(names, str) else tuple(names)
+        given: object = Hole(value) if isinstance(value, str) else value
         object.__setattr__(self, "names", several)
-        object.__setattr__(self, "value", value)
+        object.__setattr__(self, "value", given)
         for name in several:
             check_name(name, "a result")
-        given: object = value
         if not isinstance(given, Pattern) or isinstance(given, Rest | IndexHole):
             raise not_a_pattern(f"the value of {', '.join(several)}", given)
 

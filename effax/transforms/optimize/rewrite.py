@@ -323,6 +323,9 @@ class _Run:
     def applied(self, eqn: Eqn) -> Eqn | Atom | None:
         """Return the replacement of an equation by the first rule that applies; else None."""
         b = self.made.b
+        if self.cost is not None and self.slow is not None:
+            # Not later: equations of a right side that is rejected must not be taken in.
+            self.slow.known.sync()
         for rule, left in self.rules.get(type(eqn.prim), ()):
             match = self.matched(rule, left, eqn)
             right = None if match is None else decided(rule, match)

@@ -9,7 +9,7 @@ from itertools import product
 from typing import Final
 
 from effax.ir.build import typing_of
-from effax.ir.dtypes import as_dtype
+from effax.ir.dtypes import as_dtype, family
 from effax.ir.errors import BadArgument, EffaxError, IllTyped
 from effax.ir.primitive import Primitive
 from effax.ir.syntax import Jaxpr
@@ -364,7 +364,8 @@ def _check_types(rule: RewriteRule, right: Pattern | Seq) -> None:
         return
     for types, left in _typed_instances(rule):
         before = _type_of(left, types)
-        if before is None:
+        first = _type_of(left.args[0], types) if left.args else None
+        if before is None or (first is not None and family(first.dtype) not in rule.families):
             continue
         after = _type_of(right, types, before)
         if after is before or (isinstance(right, Number) and after is not None):

@@ -142,7 +142,8 @@ class _RuleParser:
         if scan.take("*"):
             return Rest(self.word("the rest"))
         if scan.take("["):
-            made = IndexHole(self.word("an index"))
+            anywhere = scan.take("~")
+            made = IndexHole(self.word("an index"), not anywhere)
             scan.expect("]", "an index")
             return made
         number = scan.looking(NUMBER)

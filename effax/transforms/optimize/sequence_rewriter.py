@@ -211,10 +211,13 @@ class SequenceRewriter:
     def _check_values(
         self, values: Sequence[tuple[Var, Atom | None]], gone: set[int], start: int
     ) -> None:
-        """Raise Unfit if a result is used that no value replaces, or before the value."""
+        """Raise Unfit if a result is used that no value replaces, or before the value.
+
+        Also the result of a step that stays may be another one without those before it.
+        """
         index_of, past = self.known.index_of, self.known.past
         for v, a in values:
-            if index_of[v.id] not in gone or v == a:
+            if v == a or (a is not None and index_of[v.id] not in gone):
                 continue
             if a is None:
                 if self.uses(v, gone):
