@@ -10,7 +10,6 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from effax import extend
 from effax.extend import Region
 from effax.ir import Jaxpr, check, is_inexact
 from effax.ir.edit.rewriter import Rewriter
@@ -33,24 +32,9 @@ from effax.transforms import (
     unwrap,
     vmap,
 )
+from tests.unit.extend.region_primitives import Choose, Collect, Titled, Until
 
 pytestmark = pytest.mark.slow
-
-
-@dataclass(frozen=True, slots=True)
-class Collect(extend.RegionPrimitive):
-    """A ``scan``."""
-
-    body: Jaxpr
-    n: int
-    n_consts: int
-    n_carry: int
-    reverse: bool
-    name: ClassVar[str] = "collect"
-
-    def regions(self) -> tuple[Region, ...]:
-        counts = self.n, self.n_consts, self.n_carry
-        return (extend.loop_region(self.body, *counts, reverse=self.reverse),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,43 +53,6 @@ class Backwards(Collect):
                 carry_to=tuple([None if c is None else last - c for c in region.carry_to]),
             ),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Until(extend.RegionPrimitive):
-    """A ``while``."""
-
-    going: Jaxpr
-    body: Jaxpr
-    name: ClassVar[str] = "until"
-
-    def regions(self) -> tuple[Region, ...]:
-        return extend.while_regions(self.going, self.body)
-
-
-@dataclass(frozen=True, slots=True)
-class Choose(extend.RegionPrimitive):
-    """A ``cond``."""
-
-    branches: tuple[Jaxpr, ...]
-    name: ClassVar[str] = "choose"
-
-    def regions(self) -> tuple[Region, ...]:
-        return extend.branch_regions(self.branches)
-
-    def selector(self) -> int:
-        return 0
-
-
-@dataclass(frozen=True, slots=True)
-class Titled(extend.RegionPrimitive):
-    """A ``jit``."""
-
-    body: Jaxpr
-    name: ClassVar[str] = "titled"
-
-    def regions(self) -> tuple[Region, ...]:
-        return (extend.call_region(self.body),)
 
 
 def user_defined(jaxpr: Jaxpr, loop: type[Collect]) -> Jaxpr:
@@ -131,7 +78,7 @@ def _other(prim: Primitive, inner: list[Jaxpr]) -> Primitive:
         case Cond():
             return Choose(tuple(inner))
         case Jit():
-            return Titled(inner[0])
+            return Titled(inner[0], prim.name)
         case _:
             return prim.with_subjaxprs(inner) if inner else prim
 
