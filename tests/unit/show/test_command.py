@@ -117,6 +117,11 @@ def test_pictures(here: Path, capsysbinary: Captured, form: str) -> None:
     assert ElementTree.fromstring(out).tag.endswith("svg")
 
 
+def test_the_cost_of_a_program(here: Path, capsysbinary: Captured) -> None:
+    _, out, _ = show(capsysbinary, "shown_model:twice", "--args", "f32[3]", "--to", "cost")
+    assert out.startswith("0 flops, 6 transcendentals, 24 B read, 24 B written\npeak ")
+
+
 def test_stablehlo_of_a_program_with_references(here: Path, capsysbinary: Captured) -> None:
     args = "{'w': Ref{f32[3]}}, f32[3]"
     _, out, _ = show(capsysbinary, "shown_model:step", "--args", args, "--to", "stablehlo")

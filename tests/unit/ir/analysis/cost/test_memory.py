@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
 import effax
 import effax.numpy as jnp
 from effax import lax
-from effax.ir import array_type, ref_type
+from effax.ir import Jaxpr, array_type, ref_type
+from effax.ir.analysis.cost import memory
 
 N = 1000
 X = array_type((N,), "float32")
@@ -71,6 +77,35 @@ def test_a_call_frees_operands_that_are_not_used_again() -> None:
     inner = effax.jit(lambda x: jnp.sort(jnp.sort(x)))
     called = effax.cost(lambda x: inner(jnp.sort(x)))(X)
     assert called.peak_bytes == effax.cost(lambda x: jnp.sort(jnp.sort(jnp.sort(x))))(X).peak_bytes
+
+
+def test_peaks_are_computed_a_few_times_for_each_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    computed: list[Jaxpr] = []
+    real = memory.Memory._keep
+
+    def keep(self: memory.Memory, jaxpr: Jaxpr, owned: memory.Owned) -> None:
+        computed.append(jaxpr)
+        real(self, jaxpr, owned)
+
+    monkeypatch.setattr(memory.Memory, "_keep", keep)
+    function: Callable[[effax.Array], effax.Array] = jnp.sort
+    for _ in range(12):
+        function = nested(function)
+    # Each level calls the one below twice, once with an operand that dies there.
+    effax.cost(function)(X)
+    each = Counter(map(id, computed))
+    assert len(each) == 13
+    assert max(each.values()) <= 1 + memory.VARIANTS
+
+
+def nested(inner: Callable[[effax.Array], effax.Array]) -> Callable[[effax.Array], effax.Array]:
+    called = effax.jit(inner)
+
+    def twice(x: effax.Array) -> effax.Array:
+        y = jnp.sort(x)
+        return called(y) + called(called(y))
+
+    return twice
 
 
 def test_values_live_at_the_peak() -> None:
