@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from effax.api.autodiff import LinearMap
 from effax.api.jit import JitFunction
-from effax.api.signature import NamedEffect, Signature, Slot
+from effax.api.signature import NamedEffect, NamedEffects, Signature, Slot
 from effax.api.stages import Compiled, Lowered
 from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.ref import Ref
@@ -20,6 +20,7 @@ __all__ = [
     "LinearMap",
     "Lowered",
     "NamedEffect",
+    "NamedEffects",
     "PyTree",
     "PyTreeDef",
     "Ref",

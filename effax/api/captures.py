@@ -10,7 +10,8 @@ from typing import Final
 
 from effax.arrays.array import Array
 from effax.arrays.ref import Ref
-from effax.arrays.tracing import argument_names
+from effax.arrays.tracing import FlatFunction, argument_names
+from effax.ir.syntax import Jaxpr
 
 MOST: Final = 10_000
 """The most values that are visited: a function may reach every object of the process."""
@@ -42,6 +43,19 @@ def capture_names(
             if not wanted:
                 break
     return names
+
+
+def named_captures(fun: Callable[..., object], flat: FlatFunction) -> Jaxpr:
+    """Return a traced program, its captured references named as ``fun`` reaches them."""
+    jaxpr, names = flat.jaxpr, list(flat.jaxpr.names)
+    at = [i for i, const in enumerate(flat.consts) if isinstance(const, Ref)]
+    if not at:
+        return jaxpr
+    found = capture_names(fun, [flat.consts[i] for i in at], names[len(flat.consts) :])
+    for i, name in zip(at, found, strict=True):
+        if not name.startswith("captured["):
+            names[i] = name
+    return jaxpr.replace(names=names)
 
 
 def _reachable(fun: object) -> Iterator[tuple[str, object]]:

@@ -218,21 +218,41 @@ def effects_of(
     return effects
 
 
-def _signature(jaxpr: Jaxpr, name: str, names: Sequence[str], outs: Sequence[str]) -> Signature:
-    n = jaxpr.n_consts
-    kinds: list[list[str]] = [[] for _ in names]
+def named_effects(jaxpr: Jaxpr, names: Sequence[str] = ()) -> NamedEffects:
+    """Return the effects of a program.
+
+    Args:
+        jaxpr: the program.
+        names: the name of each binder; by default the user's, or the variable.
+    """
+    binders = jaxpr.binders
+    if not names:
+        own = [*jaxpr.names, *[""] * (len(binders) - len(jaxpr.names))]
+        # A description, such as "a closed-over reference", is not a name.
+        names = [
+            str(v) if not name or name.startswith("a ") else name
+            for name, v in zip(own, binders, strict=True)
+        ]
     effects: list[NamedEffect] = []
     for effect in jaxpr.effects:
         if isinstance(effect, SideEffect):
             effects.append(NamedEffect(effect.word, effect.detail))
         elif not isinstance(effect, Alloc):
-            kinds[effect.ref].append(effect.word)
             effects.append(NamedEffect(effect.word, names[effect.ref]))
+    refs = [name for name, v in zip(names, binders, strict=True) if isinstance(v.type, RefType)]
+    return NamedEffects.of(effects, refs)
+
+
+def _signature(jaxpr: Jaxpr, name: str, names: Sequence[str], outs: Sequence[str]) -> Signature:
+    n = jaxpr.n_consts
+    kinds: list[list[str]] = [[] for _ in names]
+    for effect in jaxpr.effects:
+        if not isinstance(effect, SideEffect | Alloc):
+            kinds[effect.ref].append(effect.word)
     slots = [
         Slot(name, type_, tuple(found))
         for name, type_, found in zip(names, jaxpr.in_types, kinds, strict=True)
     ]
-    refs = [slot.name for slot in slots if isinstance(slot.type, RefType)]
-    row = NamedEffects.of(effects, refs)
     given = tuple(slots[n:]), tuple(slots[:n])
+    row = named_effects(jaxpr, names)
     return Signature(name, *given, jaxpr.out_types, row, jaxpr, tuple(outs))

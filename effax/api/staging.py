@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, overload
 
 from effax import tree
+from effax.api.captures import named_captures
 from effax.api.static import StaticArgs
 from effax.arrays.argument_checks import check_callable, integers
 from effax.arrays.config import allowed
@@ -152,7 +153,7 @@ def make_jaxpr(
     @like(fun)
     def traced(*args: object, **kwargs: object) -> object:
         flat, _ = trace_abstractly(fun, args, kwargs, static, f"make_jaxpr of {label_of(fun)}")
-        closed = ClosedJaxpr(flat.jaxpr, flat.consts)
+        closed = ClosedJaxpr(named_captures(fun, flat), flat.consts)
         return (closed, shapes_of(flat)) if return_shape else closed
 
     return traced

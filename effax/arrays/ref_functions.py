@@ -16,12 +16,12 @@ from effax.arrays.assignment import cast_for_update
 from effax.arrays.axes import ShapeLike, plain_shape
 from effax.arrays.binding import bind, bind1
 from effax.arrays.conversion import as_value
-from effax.arrays.indexing import select, traced_mask
+from effax.arrays.indexing import Selection, select, traced_mask
 from effax.arrays.operators import ops
 from effax.arrays.ref import EagerRef, Ref, TracedRef
 from effax.effects import Rule
 from effax.ir.dtypes import DType, family
-from effax.ir.errors import IllTyped, RefError
+from effax.ir.errors import EffaxError, IllTyped, RefError
 from effax.ir.indexing import Mode
 from effax.ir.prims import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
 from effax.ir.prims.common.operands import NUMBERS
@@ -144,10 +144,32 @@ def _check_ref(ref: object, what: str) -> None:
         )
 
 
+def _select(ref: Ref, index: object, mode: Mode) -> Selection:
+    """Resolve an index; errors name the reference."""
+    try:
+        return select(ref.shape, index, mode, True, "a reference")
+    except EffaxError as error:
+        raise _about(error, ref) from None
+
+
+def _filled(ref: Ref, at: Selection, value: object) -> Array:
+    """Convert a value to the part of a reference that is written; errors name the reference."""
+    try:
+        return cast_for_update(at, ref.dtype, value, "the reference")
+    except EffaxError as error:
+        raise _about(error, ref) from None
+
+
+def _about(error: EffaxError, ref: Ref) -> EffaxError:
+    """Return the error with the reference: its name, its type, the line that made it."""
+    error.found = f"{error.found or 'a use'} ({shown_ref(ref)})"
+    return error
+
+
 def get(ref: Ref, index: object = ...) -> Array:
     """Return ``ref[index]`` for an index as in NumPy. Traced positions are clamped."""
     _check_ref(ref, "get")
-    at = select(ref.shape, index, Mode.CLIP, True, "a reference")
+    at = _select(ref, index, Mode.CLIP)
     return at.outward(bind1(Get(at.indexer), ref, *at.operands))
 
 
@@ -157,8 +179,8 @@ def swap(ref: Ref, index: object, value: object) -> Array:
     Traced positions out of bounds are not written, and clamped when read.
     """
     _check_ref(ref, "swap")
-    at = select(ref.shape, index, Mode.DROP, True, "a reference")
-    filled = cast_for_update(at, ref.dtype, value, "the reference")
+    at = _select(ref, index, Mode.DROP)
+    filled = _filled(ref, at, value)
     if at.is_nothing:
         old = get(ref)
     elif not at.operands:
@@ -174,8 +196,8 @@ def write_ref(ref: Ref, index: object, value: object) -> None:
     _check_ref(ref, "a write")
     if traced_mask(index, ref.shape) is not None:
         index, value = ..., ops.at(get(ref))[index].set(cast(ArrayLike, value))
-    at = select(ref.shape, index, Mode.DROP, True, "a reference")
-    filled = cast_for_update(at, ref.dtype, value, "the reference")
+    at = _select(ref, index, Mode.DROP)
+    filled = _filled(ref, at, value)
     if not at.is_nothing:
         bind(Swap(at.indexer), ref, filled, *at.operands)
 
@@ -191,7 +213,7 @@ def addupdate(ref: Ref, index: object, value: object) -> None:
     if traced_mask(index, ref.shape) is not None:
         zeros = ops.filled(ref.shape, 0, array_type((), ref.dtype))
         index, value = ..., ops.at(zeros)[index].set(cast(ArrayLike, value))
-    at = select(ref.shape, index, Mode.DROP, True, "a reference")
-    filled = cast_for_update(at, ref.dtype, value, "the reference")
+    at = _select(ref, index, Mode.DROP)
+    filled = _filled(ref, at, value)
     if not at.is_nothing:
         bind(AddUpdate(at.indexer), ref, filled, *at.operands)

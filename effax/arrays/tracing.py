@@ -28,6 +28,7 @@ from effax.ir.edit.without_io import silent
 from effax.ir.errors import ConcretizationError, IllTyped, RefError
 from effax.ir.eval.numpy import evaluate
 from effax.ir.recursion import call_with_fresh_stack
+from effax.ir.state import cached
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.trace import Trace, current_trace, identity, shown_ref, tracing
 from effax.ir.types import ArrayType, Type, array_type
@@ -283,7 +284,7 @@ def trace_flat(
             result = call_with_fresh_stack(fun, *args, **kwargs)
         leaves, out_tree = tree.flatten(result)
         outs = [_result_atom(trace, x, i, result, "the result") for i, x in enumerate(leaves)]
-    traced = trace.finish(outs)
+    traced = trace.finish(outs, _out_names(out_tree))
     return FlatFunction(traced.jaxpr, cast("tuple[Operand, ...]", traced.consts), out_tree)
 
 
@@ -343,6 +344,12 @@ def _result_atom(trace: Trace, x: object, index: int, result: object, name: str)
     if is_python_scalar(x):
         return literal(x, cast(ArrayType, input_type(x)))
     return atom_in(trace, as_value(x, f"{name}{tree.paths(result)[index]} of {trace.label}"))
+
+
+@cached(maxsize=1 << 9)
+def _out_names(treedef: PyTreeDef) -> tuple[str, ...]:
+    """Return the names of the results of a program: none for a single result."""
+    return () if treedef.is_leaf() else tuple(result_names("result", treedef))
 
 
 def result_names(what: str, treedef: PyTreeDef) -> list[str]:

@@ -317,7 +317,13 @@ class Builder:
             append(new_eqn((prim, new_ins, new_outs, effects, source)))
         self.next_id = n
 
-    def finish(self, outs: Sequence[Atom], n_consts: int = 0, names: Sequence[str] = ()) -> Jaxpr:
+    def finish(
+        self,
+        outs: Sequence[Atom],
+        n_consts: int = 0,
+        names: Sequence[str] = (),
+        out_names: Sequence[str] = (),
+    ) -> Jaxpr:
         """Freeze the equations into a program with these results.
 
         Raises BadArgument unless the results are variables and literals.
@@ -325,7 +331,7 @@ class Builder:
         given: object = outs
         if isinstance(given, Var) or not all(type(a) in _ATOMS for a in outs):
             check_atoms(given)
-        return Jaxpr(self.binders, self.eqns, outs, n_consts, names)
+        return Jaxpr(self.binders, self.eqns, outs, n_consts, names, out_names)
 
 
 _ATOMS: Final = (Var, Lit)

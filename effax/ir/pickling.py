@@ -20,6 +20,7 @@ class Flat(NamedTuple):
     outs: tuple[Atom, ...]
     n_consts: int
     names: tuple[str, ...]
+    out_names: tuple[str, ...]
 
 
 def flattened(jaxpr: Jaxpr) -> list[Flat]:
@@ -33,19 +34,20 @@ def flattened(jaxpr: Jaxpr) -> list[Flat]:
             prim = eqn.prim.with_subjaxprs([_HOLE] * len(inner)) if inner else eqn.prim
             eqns.append((eqn._replace(prim=prim), tuple([places[id(x)] for x in inner])))
         places[id(program)] = len(flat)
-        flat.append(Flat(program.binders, eqns, program.outs, program.n_consts, program.names))
+        names = program.names, program.out_names
+        flat.append(Flat(program.binders, eqns, program.outs, program.n_consts, *names))
     return flat
 
 
 def restored(flat: list[Flat]) -> Jaxpr:
     """Return the program that was flattened."""
     made: list[Jaxpr] = []
-    for binders, eqns, outs, n_consts, names in flat:
+    for binders, eqns, outs, n_consts, *names in flat:
         whole = [
             eqn._replace(prim=eqn.prim.with_subjaxprs([made[i] for i in inside])) if inside else eqn
             for eqn, inside in eqns
         ]
-        made.append(Jaxpr(binders, whole, outs, n_consts, names))
+        made.append(Jaxpr(binders, whole, outs, n_consts, *names))
     return made[-1]
 
 

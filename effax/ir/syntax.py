@@ -15,6 +15,7 @@ from pyrsistent import PVector, pvector
 
 from effax.effects import NO_EFFECTS, Alloc, ArgIndex, Effect, Row, SideEffect
 from effax.ir.axes import Axes, joined_axes
+from effax.ir.equality import EqualPrograms
 from effax.ir.errors import IllTyped
 from effax.ir.primitive import Owner, Primitive
 from effax.ir.recursion import postorder, subjaxprs_of
@@ -112,29 +113,6 @@ class Eqn(NamedTuple):
         return str(self)
 
 
-class _Class:
-    """A class of equal programs: a node of a union-find forest, whose root represents the class.
-
-    Without it, comparing programs whose subjaxprs are shared at many levels would compare the same
-    pairs exponentially often. Only programs that were found equal are joined, so a class never has
-    to be split; equality is transitive, so a join is sound.
-    """
-
-    __slots__ = ("joined",)
-
-    def __init__(self) -> None:
-        self.joined: _Class | None = None
-
-    def root(self) -> _Class:
-        """Return the root, halving the paths to it."""
-        top = self
-        while top.joined is not None:
-            if top.joined.joined is not None:
-                top.joined = top.joined.joined
-            top = top.joined
-        return top
-
-
 @final
 class Jaxpr:
     """A program: binders, equations in order, results.
@@ -145,6 +123,8 @@ class Jaxpr:
         outs: the results, atoms in scope.
         n_consts: how many leading binders are captured, which printing shows before ``;``.
         names: the user's name of each binder, or empty; not part of equality.
+        out_names: the tree path of each result, such as ``result['loss']``, or none; not part of
+            equality.
     """
 
     __slots__ = (
@@ -160,6 +140,7 @@ class Jaxpr:
         "eqns",
         "n_consts",
         "names",
+        "out_names",
         "outs",
     )
 
@@ -168,13 +149,14 @@ class Jaxpr:
     outs: tuple[Atom, ...]
     n_consts: int
     names: tuple[str, ...]
+    out_names: tuple[str, ...]
     _hash: int | None
     _kinds: frozenset[type[Primitive]] | None
     _subjaxprs: tuple[Jaxpr, ...] | None
     _effects: Row[ArgIndex] | None
     _owner: Owner | Literal[False] | None
     _size: int | None
-    _class: _Class | None
+    _class: EqualPrograms | None
     _axes: Axes | None
 
     def __init__(
@@ -184,6 +166,7 @@ class Jaxpr:
         outs: Sequence[Atom],
         n_consts: int = 0,
         names: Sequence[str] = (),
+        out_names: Sequence[str] = (),
     ) -> None:
         put = object.__setattr__
         put(self, "binders", tuple(binders))
@@ -193,6 +176,7 @@ class Jaxpr:
         put(self, "outs", tuple(outs))
         put(self, "n_consts", n_consts)
         put(self, "names", tuple(names))
+        put(self, "out_names", tuple(out_names))
         put(self, "_hash", None)
         put(self, "_subjaxprs", None)
         put(self, "_effects", None)
@@ -215,14 +199,21 @@ class Jaxpr:
         outs: Sequence[Atom] | None = None,
         n_consts: int | None = None,
         names: Sequence[str] | None = None,
+        out_names: Sequence[str] | None = None,
     ) -> Jaxpr:
-        """Return the program with some fields replaced; the others are shared."""
+        """Return the program with some fields replaced; the others are shared.
+
+        Another number of results without ``out_names`` has no names of results.
+        """
+        if out_names is None:
+            out_names = self.out_names if outs is None or len(outs) == len(self.outs) else ()
         return Jaxpr(
             self.binders if binders is None else binders,
             self.eqns if eqns is None else eqns,
             self.outs if outs is None else outs,
             self.n_consts if n_consts is None else n_consts,
             self.names if names is None else names,
+            out_names,
         )
 
     @property
@@ -349,7 +340,7 @@ def _same(first: Jaxpr, second: Jaxpr) -> bool:
     if same:
         for jaxpr in (first, second):
             if jaxpr._class is None:
-                object.__setattr__(jaxpr, "_class", _Class())
+                object.__setattr__(jaxpr, "_class", EqualPrograms())
         assert first._class is not None and second._class is not None
         mine, its = first._class.root(), second._class.root()
         if mine is not its:
@@ -497,4 +488,5 @@ def _renumbered(jaxpr: Jaxpr, done: dict[int, Jaxpr]) -> Jaxpr:
         prim = eqn.prim.with_subjaxprs([done[id(j)] for j in inner]) if inner else eqn.prim
         ins = tuple(map(use, eqn.ins))
         eqns.append(eqn._replace(prim=prim, ins=ins, outs=tuple(map(bind, eqn.outs))))
-    return Jaxpr(binders, eqns, [use(a) for a in jaxpr.outs], jaxpr.n_consts, jaxpr.names)
+    outs = [use(a) for a in jaxpr.outs]
+    return Jaxpr(binders, eqns, outs, jaxpr.n_consts, jaxpr.names, jaxpr.out_names)

@@ -22,6 +22,7 @@ from effax.effects import Rule
 from effax.ir.analysis.variance import SAME, Following, Names
 from effax.ir.axes import Axes, Axis
 from effax.ir.build import Builder, typing_of
+from effax.ir.edit.renumber import numbered
 from effax.ir.edit.without_io import without_io
 from effax.ir.errors import BadArgument, ConcretizationError, LeakedTracer, RefError
 from effax.ir.eval.numpy import literal_value
@@ -102,6 +103,7 @@ class Trace:
         "__weakref__",
         "_captures",
         "_differs",
+        "_input_names",
         "_inputs",
         "_known",
         "_n_evaluated",
@@ -151,6 +153,7 @@ class Trace:
         self._values: dict[int, Value] = {}
         self._n_evaluated = 0
         # The sources of references of this trace, and the number of equations searched for them.
+        self._input_names: dict[int, str] = {}
         self._origins: tuple[dict[int, Source | SavedSource | None], int] = ({}, 0)
 
     def bind(
@@ -261,8 +264,10 @@ class Trace:
 
     def input_name(self, var: Var) -> str:
         """Return the user's name of an input; empty if it has none, or is not an input."""
-        named = zip(self.builder.binders, self.names, strict=True)
-        return next((name for v, name in named if v == var), "")
+        binders, names = self.builder.binders, self._input_names
+        if len(names) < len(binders):
+            names.update(zip([v.id for v in binders], self.names, strict=True))
+        return names.get(var.id, "")
 
     def _origin(self, ref: Atom) -> Source | SavedSource | None:
         """Return the :meth:`definition` of a reference; each equation is searched once."""
@@ -288,17 +293,17 @@ class Trace:
         self._known.clear()
         self._values.clear()
 
-    def finish(self, outs: Sequence[Atom]) -> Traced:
+    def finish(self, outs: Sequence[Atom], out_names: Sequence[str] = ()) -> Traced:
         """End the trace. Captures become the program's first binders, in order of capture."""
         self.end()
         builder = self.builder
         captures = list(self._captures.values())
         if not captures:
-            return Traced(builder.finish(outs, 0, self.names), ())
-        refs = [isinstance(c.var.type, RefType) for c in captures]
-        names = ["a closed-over reference" if ref else "" for ref in refs] + self.names
+            return Traced(builder.finish(outs, 0, self.names, out_names), ())
+        names = [_capture_name(c) for c in captures] + self.names
         binders = [*(c.var for c in captures), *builder.binders]
-        jaxpr = _numbered(binders, builder.eqns, outs, len(captures), names)
+        n, size = len(captures), builder.next_id
+        jaxpr = numbered(binders, builder.eqns, outs, size, n, names, out_names)
         # Errors about leaks look up captured references only; arrays are not kept alive.
         kept = {k: c for k, c in self._captures.items() if isinstance(c.var.type, RefType)}
         self._captures = kept
@@ -390,11 +395,23 @@ def identity(outer: object) -> int:
     return id(outer) if cell is None else cell()
 
 
+def _capture_name(capture: Capture) -> str:
+    """Return the name of a captured reference: its name in the trace that it is from, if any."""
+    if not isinstance(capture.var.type, RefType):
+        return ""
+    return _input_name(capture.outer) or "a closed-over reference"
+
+
+def _input_name(ref: object) -> str:
+    """Return the user's name of a reference that is an input of its trace; else empty."""
+    home, atom = getattr(ref, "trace", None), getattr(ref, "atom", None)
+    return home.input_name(atom) if isinstance(home, Trace) and isinstance(atom, Var) else ""
+
+
 def shown_ref(ref: object) -> str:
     """Return a reference as text for messages: the user's name, the type, the line that made it."""
     shown = str(getattr(ref, "type", type(ref).__name__))
-    home, atom = getattr(ref, "trace", None), getattr(ref, "atom", None)
-    name = home.input_name(atom) if isinstance(home, Trace) and isinstance(atom, Var) else ""
+    name = _input_name(ref)
     if name:
         shown = f"{name}, {shown}"
     where = made_at(ref)
@@ -475,25 +492,3 @@ def named_scope(name: str) -> Iterator[None]:
         yield
     finally:
         _state.scopes = before
-
-
-def _numbered(
-    binders: Sequence[Var],
-    eqns: Sequence[Eqn],
-    outs: Sequence[Atom],
-    n_consts: int,
-    names: Sequence[str],
-) -> Jaxpr:
-    """Return the program with variables numbered in order of binding, captures first."""
-    names_of: dict[int, Var] = {}
-    builder = Builder()
-    for v in binders:
-        names_of[v.id] = builder.bind(v.type)
-    for prim, ins, made, effects, source in eqns:
-        new_ins = tuple([a if type(a) is Lit else names_of[a.id] for a in ins])
-        types = tuple([v.type for v in made])
-        fresh = builder.emit_typed(prim, new_ins, types, effects, source)
-        for v, w in zip(made, fresh, strict=True):
-            names_of[v.id] = w
-    results = [a if isinstance(a, Lit) else names_of[a.id] for a in outs]
-    return builder.finish(results, n_consts, names)

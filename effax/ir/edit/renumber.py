@@ -16,6 +16,7 @@ def numbered(
     size: int,
     n_consts: int = 0,
     names: Sequence[str] = (),
+    out_names: Sequence[str] = (),
 ) -> Jaxpr:
     """Return the program of these parts, its variables renumbered.
 
@@ -26,6 +27,7 @@ def numbered(
         size: one more than the greatest number in use so far.
         n_consts: how many leading binders are captured.
         names: the user's name of each binder.
+        out_names: the tree path of each result.
     """
     b = Builder([v.type for v in binders])
     env = cast("list[Atom]", [None] * size)  # None is never read: bound before use
@@ -33,7 +35,7 @@ def numbered(
         env[v.id] = w
     b.replay(eqns, env)
     results = [a if isinstance(a, Lit) else env[a.id] for a in outs]
-    return b.finish(results, n_consts, names)
+    return b.finish(results, n_consts, names, out_names)
 
 
 def rearranged(jaxpr: Jaxpr, ins: Sequence[int], outs: Sequence[int]) -> Jaxpr:

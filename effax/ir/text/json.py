@@ -20,10 +20,11 @@
     }
 
 A subjaxpr is its number in ``programs``, where each program follows its subjaxprs and the outermost
-is last; so a shared subjaxpr is written once. A variable is its number, a literal
-``{"lit": "2.0:f32[]"}``. Parameters without a form in JSON are in the notation of printed programs,
-``{"text": "[*,0:2]"}``, with subjaxprs as ``p0``, ``p1``, and Python objects as ``@name``. Effects
-are written for other tools and not read: they follow from the primitives.
+is last; so a shared subjaxpr is written once. ``out_names`` has the names of results, if any. A
+variable is its number, a literal ``{"lit": "2.0:f32[]"}``. Parameters without a form in JSON are in
+the notation of printed programs, ``{"text": "[*,0:2]"}``, with subjaxprs as ``p0``, ``p1``, and
+Python objects as ``@name``. Effects are written for other tools and not read: they follow from the
+primitives.
 """
 
 from __future__ import annotations
@@ -92,6 +93,7 @@ def _write(jaxpr: Jaxpr, names: _Names, written: list[object]) -> int:
             "binders": [[v.id, str(v.type)] for v in jaxpr.binders],
             "n_consts": jaxpr.n_consts,
             "names": list(jaxpr.names),
+            **({"out_names": list(jaxpr.out_names)} if jaxpr.out_names else {}),
             "eqns": eqns,
             "outs": list(map(_atom, jaxpr.outs)),
             "effects": [
@@ -203,11 +205,14 @@ class _Reader:
         binders = [self.bind(b) for b in cast("list[object]", entry["binders"])]
         eqns = [self.eqn(e) for e in cast("list[Mapping[str, object]]", entry["eqns"])]
         outs = [self.atom(a) for a in cast("list[object]", entry["outs"])]
-        names = [_of(str, name) for name in cast("list[object]", entry["names"])]
+        names, out_names = (
+            [_of(str, name) for name in cast("list[object]", entry.get(key, []))]
+            for key in ("names", "out_names")
+        )
         n_consts = _of(int, entry["n_consts"])
         if not 0 <= n_consts <= len(binders):
             _bad("n_consts is not so many inputs", f"at most {len(binders)}", str(n_consts))
-        return Jaxpr(binders, eqns, outs, n_consts, names)
+        return Jaxpr(binders, eqns, outs, n_consts, names, out_names)
 
     def bind(self, entry: object) -> Var:
         number, type_ = cast("tuple[object, str]", entry)

@@ -260,7 +260,8 @@ class _Printer:
             return f"{{ lambda {' '.join(consts)}; {' '.join(inputs)}. {row}let"
         text = _filled("{ lambda ", consts, column, indent)
         text = _filled(f"{text}; ", inputs, column, indent)
-        return _filled(f"{text}. ", [f"{row}let"], column, indent)
+        row = row.replace(", ", ",\n")
+        return _filled(f"{text}. ", f"{row}let".split("\n"), column, indent)
 
     def binders(self, binders: Sequence[Var]) -> list[str]:
         return [f"{VAR_NAMES[v.id]}:{self.types[v.type]}" for v in binders]

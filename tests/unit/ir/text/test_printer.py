@@ -281,3 +281,13 @@ def test_references_are_shown_as_in_jax() -> None:
     # JAX does not name an unused result; the next result has its name.
     ours = str(program([REF, I32, VEC], body)).replace("g:", "e:").replace("(g,)", "(e,)")
     assert ours == str(theirs)
+
+
+def test_a_long_row_of_effects_is_wrapped_and_parsed_back() -> None:
+    binders = [f"{name}:Ref{{f32[]}}" for name in "abcdefghijklmnopqrst"]
+    stores = "\n".join(f"{name}[...] <- 1.0:f32[]" for name in "abcdefghijklmnopqrst")
+    jaxpr = parse(f"{{ lambda ; {' '.join(binders)}. let\n{stores}\nin () }}")
+    shown = pretty(jaxpr, effects=True)
+    assert re.search(r"\n    (read|write) \w, read \w, write \w, ", shown)
+    assert max(map(len, shown.splitlines())) < 90
+    assert parse(shown) == jaxpr

@@ -1,0 +1,26 @@
+"""Classes of equal programs, by which programs with shared subjaxprs are compared once."""
+
+from __future__ import annotations
+
+
+class EqualPrograms:
+    """A class of equal programs: a node of a union-find forest, whose root represents the class.
+
+    Without it, comparing programs whose subjaxprs are shared at many levels would compare the same
+    pairs exponentially often. Only programs that were found equal are joined, so a class never has
+    to be split; equality is transitive, so a join is sound.
+    """
+
+    __slots__ = ("joined",)
+
+    def __init__(self) -> None:
+        self.joined: EqualPrograms | None = None
+
+    def root(self) -> EqualPrograms:
+        """Return the root, halving the paths to it."""
+        top = self
+        while top.joined is not None:
+            if top.joined.joined is not None:
+                top.joined = top.joined.joined
+            top = top.joined
+        return top
