@@ -20,13 +20,16 @@ export PYTHONPYCACHEPREFIX ?= $(CURDIR)/out/pycache
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check laws mutate bench surface docs clean lint mypy types imports test-newest test-on-newest
+.PHONY: help demo gpt test check laws mutate bench surface docs clean lint mypy types imports test-newest test-on-newest
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: .venv/extra-demo  ## Train a classifier on handwritten digits, gradients accumulated in place
 	.venv/bin/python examples/digits.py
+
+gpt: .venv/extra-demo  ## Train a small GPT on the documentation; its step drawn, counted, optimized and debugged
+	.venv/bin/python examples/gpt.py
 
 test: lint types imports .venv/with-jax  ## Everything that CI runs: linters, types, all tests, on two Pythons
 	.venv/bin/pytest -q -n $(WORKERS)

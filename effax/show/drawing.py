@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from effax.ir.source import SavedSource, Source
+from effax.show.boxes import Box
 from effax.show.heat import HEAT, HEATS
-from effax.show.layout import LINE, NAME, Placed, PlacedBox, PlacedRail, Port
 from effax.show.marks import CHAR, curve, element, group, label, line, number, path, text
 from effax.show.model import sign_of
+from effax.show.placed import LINE, NAME, Placed, PlacedBox, PlacedRail, Port
 from effax.show.style import STYLE
 
 MARGIN: Final = 16.0
@@ -66,7 +67,8 @@ def draw(placed: Placed, extra: Extra = nothing_more) -> str:
     for box in placed.boxes:
         parts += _labels(box)
         parts += [badge(x, box.y + LINE / 2, t.words, hues[t.rail]) for x, t in box.taps]
-    return group(parts, class_="fx-p", data_h=placed.height)
+    listed = None if placed.least is None else number(placed.least)
+    return group(parts, class_="fx-p", data_h=placed.height, data_w=placed.width, data_m=listed)
 
 
 def _moved(x: float, y: float) -> str:
@@ -82,16 +84,16 @@ def _box(placed: PlacedBox, extra: Extra) -> str:
             "rect",
             width=placed.width,
             height=placed.height,
-            rx=LINE / 2 if box.kind != "eqn" else 4.0,
+            rx=LINE / 2 if box.kind in ("in", "out") else 4.0,
             style=_shade(placed),
         ),
     ]
     middle = placed.width / 2
     if placed.frames:
-        parts.append(label(10, 15, "▾", "fx-fold"))
-        parts.append(label(26, 15, box.text, "fx-head"))
-        parts.append(label(36 + len(box.text) * CHAR, 15, box.detail, "fx-d"))
+        parts += _head(box, 26, "▾")
         parts.append(group(_frames(placed, extra), class_="fx-body"))
+    elif box.kind == "run":
+        parts += _head(box, 10)
     else:
         parts.append(label(middle, 15, box.text, "fx-t", "middle"))
         if box.detail:
@@ -99,7 +101,8 @@ def _box(placed: PlacedBox, extra: Extra) -> str:
     if box.fresh:
         sign = "−" if box.fresh == "gone" else "+"
         parts.append(label(-12, 16, sign, "fx-sign"))
-    kind = box.kind if box.kind != "eqn" else "frame" if placed.frames else box.tone
+    kind = "frame" if placed.frames or box.kind == "run" else box.tone
+    kind = box.kind if box.kind in ("in", "out") else kind
     classes = f"fx-e fx-{kind}" + (f" fx-{box.fresh}" if box.fresh else "")
     more: dict[str, str] = extra(placed)
     if box.ins:
@@ -108,6 +111,8 @@ def _box(placed: PlacedBox, extra: Extra) -> str:
         more["data-o"] = " ".join([str(v.id) for v in box.outs])
     if placed.frames:
         more |= {"data-y": f"{number(placed.y)} {number(placed.folds)}"}
+        if placed.closed is not None:
+            more |= {"data-w": number(placed.closed)}
     attributes = "".join(f' {k}="{text(v)}"' for k, v in more.items())
     where = _moved(placed.x, placed.y)
     return f'<g class="{classes}" transform="{where}"{attributes}>' + "".join(parts) + "</g>"
@@ -120,6 +125,14 @@ def _shade(placed: PlacedBox) -> str | None:
     if placed.frames:
         return f"stroke:{HEAT}"
     return f"fill:{HEAT};fill-opacity:{HEATS[placed.box.heat - 1]}"
+
+
+def _head(box: Box, x: float, sign: str = "") -> Iterator[str]:
+    """Yield the text of a box with a frame, from ``x`` on, behind its sign."""
+    if sign:
+        yield label(10, 15, sign, "fx-fold")
+    yield label(x, 15, box.text, "fx-head")
+    yield label(x + 10 + len(box.text) * CHAR, 15, box.detail, "fx-d")
 
 
 def _frames(placed: PlacedBox, extra: Extra) -> Iterator[str]:
@@ -161,8 +174,10 @@ def _stub(port: Port, y: float) -> Iterator[str]:
 
 def _tap_line(placed: PlacedBox) -> str:
     y = placed.y + LINE / 2
-    far = max(x for x, _ in placed.taps)
-    return path([line((placed.x + placed.width, y), (far, y))], class_="fx-tap")
+    xs = [x for x, _ in placed.taps]
+    left = max(xs) < placed.x
+    ends = (min(xs), placed.x) if left else (placed.x + placed.width, max(xs))
+    return path([line((ends[0], y), (ends[1], y))], class_="fx-tap")
 
 
 def badge(x: float, y: float, words: tuple[str, ...], hue: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
@@ -18,10 +18,35 @@ HeatBy = Literal["flops", "bytes"]
 
 @dataclass(frozen=True, slots=True)
 class Shade:
-    """The shade of an equation, from 1 to the number of ``SHARES``, and its cost as text."""
+    """The shade of equations.
 
-    level: int
-    text: str
+    Attributes:
+        by: the cost.
+        count: their cost.
+        share: the share of the cost of the program.
+    """
+
+    by: HeatBy
+    count: int
+    share: float
+
+    @property
+    def level(self) -> int:
+        """The shade, from 1 to the number of ``SHARES``."""
+        return sum([self.share >= least for least in SHARES])
+
+    @property
+    def text(self) -> str:
+        """The cost and its share."""
+        return f"{_shown(self.count, self.by)} · {_percent(self.share)}"
+
+
+def joined(shades: Sequence[Shade | None]) -> Shade | None:
+    """Return the shade of several equations as one, or None if none has a cost."""
+    found = [shade for shade in shades if shade is not None]
+    if not found:
+        return None
+    return Shade(found[0].by, sum([s.count for s in found]), sum([s.share for s in found]))
 
 
 Shades = Mapping[tuple[int, int], Shade]
@@ -53,7 +78,7 @@ def shades(jaxpr: Jaxpr, by: HeatBy | None) -> Shades:
     whole, works = work_of_equations(jaxpr)
     total = _count(whole, by)
     return {
-        place: Shade(_level(count / total), f"{_shown(count, by)} · {_percent(count / total)}")
+        place: Shade(by, count, count / total)
         for place, work in works.items()
         if (count := _count(work, by))
     }
@@ -69,7 +94,3 @@ def _shown(count: int, by: HeatBy) -> str:
 
 def _percent(share: float) -> str:
     return f"{share:.0%}" if share >= 0.005 else "<1%"
-
-
-def _level(share: float) -> int:
-    return sum([share >= least for least in SHARES])

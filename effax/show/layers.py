@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from effax.show.model import Box
+from effax.show.boxes import Box
 
 WIDE: Final = 1000.0
 """The width at which a row is full."""

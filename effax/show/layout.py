@@ -8,112 +8,40 @@ linear in the program, for any lifetimes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from heapq import heappop, heappush
-from typing import Final, NamedTuple
 
 from effax.ir.text.names import VAR_NAMES
+from effax.show.boxes import Box, Frame, Program
 from effax.show.layers import rows
+from effax.show.listing import place_list, rail_columns
 from effax.show.marks import CHAR, SMALL
-from effax.show.model import Box, Frame, Key, Program, Rail, Tap, bound
+from effax.show.placed import (
+    CROWD,
+    DETAIL,
+    GAP,
+    HEAD,
+    LABEL,
+    LINE,
+    NAME,
+    NEAR,
+    PAD,
+    PORT,
+    RAIL,
+    Placed,
+    PlacedBox,
+    PlacedFrame,
+    PlacedRail,
+    Port,
+    Size,
+    Wire,
+)
 from effax.show.placement import THROUGH, Item, connect, spread
-
-Point = tuple[float, float]
-
-LINE: Final = 22.0
-"""The height of a box with one line, and of the head of a box with subjaxprs."""
-DETAIL: Final = 13.0
-LABEL: Final = 15.0
-"""The height of the labels under a box."""
-GAP: Final = 24.0
-"""The least height between rows."""
-PAD: Final = 12.0
-RAIL: Final = 34.0
-"""The width of a rail."""
-HEAD: Final = 18.0
-"""The height of the name of a rail that is an input."""
-NAME: Final = 12.0
-"""The distance of a reference's name from its rail."""
-PORT: Final = 14.0
-NEAR: Final = 10
-"""The maximal number of rows of a wire; uses further down are named instead."""
-CROWD: Final = 16
-"""The maximal number of wires through a row."""
-
-
-class Port(NamedTuple):
-    """The place at which an array enters or leaves a box, with its label ``name``."""
-
-    x: float
-    var: int
-    name: str
-
-
-class PlacedFrame(NamedTuple):
-    """A subjaxpr inside a box, at a place relative to the box."""
-
-    caption: str
-    x: float
-    y: float
-    program: Placed
-
-
-class PlacedBox(NamedTuple):
-    """A box with its left upper corner. ``outs`` are labelled, ``ins`` only where no wire ends.
-
-    ``taps`` have the x of their rails. ``folds`` is the bottom of the row when the box is folded.
-    """
-
-    box: Box
-    x: float
-    y: float
-    width: float
-    height: float
-    ins: tuple[Port, ...]
-    outs: tuple[Port, ...]
-    frames: tuple[PlacedFrame, ...]
-    taps: tuple[tuple[float, Tap], ...]
-    folds: float
-
-
-class Wire(NamedTuple):
-    """The lines of one array: straight within rows, bent between them."""
-
-    var: int
-    straight: tuple[tuple[Point, Point], ...]
-    bent: tuple[tuple[Point, Point], ...]
-
-
-class PlacedRail(NamedTuple):
-    """A reference's line."""
-
-    rail: Rail
-    x: float
-    top: float
-    bottom: float
-
-
-class Placed(NamedTuple):
-    """A program with coordinates, the left upper corner at (0, 0)."""
-
-    width: float
-    height: float
-    boxes: tuple[PlacedBox, ...]
-    wires: tuple[Wire, ...]
-    rails: tuple[PlacedRail, ...]
-
-
-class Size(NamedTuple):
-    """The size of a box; ``right`` is the extent of its labels from its middle."""
-
-    width: float
-    height: float
-    right: float
-    outs: tuple[float, ...]
-    frames: tuple[PlacedFrame, ...]
+from effax.show.rails import Key, bound
 
 
 def place(program: Program) -> Placed:
     """Return the coordinates of a program and its subjaxprs."""
+    if program.listed:
+        return place_list(program, [measure(box) for box in program.boxes])
     return _Layout(program).run()
 
 
@@ -122,19 +50,20 @@ def measure(box: Box) -> Size:
     frames, inner_width, inner_height = _frames(box.frames)
     toggle = 16.0 if box.frames else 0.0
     detail = len(box.detail) * SMALL
-    if box.frames:
+    if box.frames or box.kind == "run":
         head = len(box.text) * CHAR + (detail + 10 if box.detail else 0) + toggle + 20
         height = LINE + inner_height
     else:
         head = max(len(box.text) * CHAR + 16, detail + 16 if box.detail else 0)
         height = LINE + (DETAIL if box.detail else 0)
-    labels = [len(bound(v)) * SMALL + 14 for v in box.outs]
-    width = max(head, inner_width, PORT * (len(box.ins) + 1), 34.0)
+    labels = [len(bound(v)) * SMALL + 14 for v in box.outs] if box.kind != "run" else []
+    ports = 0 if box.kind == "run" else PORT * (len(box.ins) + 1)
+    width = max(head, inner_width, ports, 34.0)
     if len(labels) > 1:
         width = max(width, sum(labels))
     outs = _out_ports(labels, width)
     right = max([width / 2, *[x + n for x, n in zip(outs, labels, strict=True)]])
-    return Size(width, height, right, outs, frames)
+    return Size(width, height, right, outs, frames, head)
 
 
 def _out_ports(labels: Sequence[float], width: float) -> tuple[float, ...]:
@@ -284,28 +213,8 @@ class _Layout:
 
     def rail_places(self, width: float) -> dict[Key, float]:
         """Return the x of each rail; columns of rails that have ended are reused."""
-        starts: dict[Key, int] = {}
-        ends: dict[Key, int] = {}
-        for i, box in enumerate(self.boxes):
-            for tap in box.taps:
-                starts.setdefault(tap.rail, i)
-                ends[tap.rail] = i
-        n_columns = 0
-        free: list[int] = []
-        busy: list[tuple[int, int]] = []
-        places: dict[Key, float] = {}
-        for rail in self.program.rails:
-            start = -1 if rail.given else starts[rail.key]
-            while busy and busy[0][0] < start:
-                heappush(free, heappop(busy)[1])
-            if not free:
-                heappush(free, n_columns)
-                n_columns += 1
-            column = heappop(free)
-            stays = rail.given and not rail.ends
-            heappush(busy, (len(self.boxes) if stays else ends[rail.key], column))
-            places[rail.key] = width + 10 + (column + 0.5) * RAIL
-        return places
+        columns = rail_columns(self.program)
+        return {key: width + 10 + (column + 0.5) * RAIL for key, column in columns.items()}
 
     def placed(self, i: int, places: dict[Key, float]) -> PlacedBox:
         box, size, item = self.boxes[i], self.sizes[i], self.of_box[i]

@@ -17,7 +17,8 @@ from effax.ir.syntax import Eqn, Jaxpr, Var
 from effax.ir.text.printer import eqn_str
 from effax.ir.types import RefType
 from effax.ir.work import bytes_of
-from effax.show.model import Key, bound, box_text, called, captions, taps
+from effax.show.model import box_text, captions, taps
+from effax.show.rails import Key, bound, rails_of, refs_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +131,14 @@ class _Walk:
         self.alive = {(0, v.id): (bound(v), bytes_of(v.type)) for v in jaxpr.binders}
         arguments = sum([size for _, size in self.alive.values()])
         tracks: dict[Key, int] = {}
-        for i, v in enumerate(jaxpr.binders):
-            if isinstance(v.type, RefType):
-                tracks[v.id] = self.track(called(jaxpr, i), bytes_of(v.type), 0)
-        given = list(tracks.values())
+        refs = [ref for ref in refs_of(jaxpr, {}) if ref.at < 0]
+        rails, places = rails_of(refs, {ref.var.id: 0 for ref in refs}, 0, len(jaxpr.eqns))
+        made = {rail.key: self.track(rail.label, 0, 0) for rail in rails}
+        for ref in refs:
+            track = tracks[ref.var.id] = made[places[ref.var.id]]
+            self.sizes[track] += bytes_of(ref.var.type)
         self.walk(jaxpr, arguments, (), tracks, "", 0)
-        for track in given:
+        for track in made.values():
             self.last[track] = max(len(self.steps) - 1, 0)
         return arguments
 

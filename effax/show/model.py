@@ -7,12 +7,13 @@ inputs and outputs, and :mod:`effax.show.drawing` coordinates.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import replace
+from enum import Enum
 from itertools import count
 from typing import Final
 
-from effax.effects import Alloc, ArgIndex, Free, Row, SideEffect
+from effax.effects import Alloc, ArgIndex, Row, SideEffect
 from effax.effects.row import effect_text
 from effax.ir.dtypes import BOOL
 from effax.ir.primitive import Primitive, Region
@@ -27,37 +28,32 @@ from effax.ir.prims import (
     Swap,
     Transpose,
 )
-from effax.ir.source import SavedSource, Source
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
-from effax.ir.text.format import LABEL, fields_of, index_text, lit_text, params_of, value_text
+from effax.ir.text.format import LABEL, fields_of, index_text, params_of, value_text
 from effax.ir.text.names import VAR_NAMES
+from effax.ir.text.paths import counted_groups
 from effax.ir.text.printer import eqn_str
 from effax.ir.types import ArrayType, RefType
-from effax.show.heat import NO_SHADES, Shade, Shades
+from effax.show.boxes import Box, Frame, Program, Tap, counted
+from effax.show.ends import input_boxes, named_inputs, result_boxes
+from effax.show.heat import NO_SHADES, Shade, Shades, joined
 from effax.show.marks import shortened
-
-Key = int | str
-"""The key of a rail: the id of a reference's variable, or a kind of side effect."""
-
-HUES: Final = 8
-"""The number of colours of rails, which are reused in order."""
-
-HOST: Final = -1
-"""The colour of side effects: none."""
+from effax.show.parts import EqnRun, runs_of
+from effax.show.rails import (
+    Key,
+    Passed,
+    RefUse,
+    channels_of,
+    hues_of,
+    rails_of,
+    refs_of,
+)
 
 DEPTH: Final = 8
 """The default depth to which subjaxprs are open."""
 
 DEEPEST: Final = 64
 """The maximal depth to which subjaxprs are open."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tap:
-    """The accesses of an equation to one reference: words such as ``read``."""
-
-    rail: Key
-    words: tuple[str, ...]
 
 
 SIGNS: Final = {"read": "R", "write": "W", "accum": "+", "alloc": "new", "free": "end"}
@@ -71,127 +67,54 @@ def sign_of(words: Sequence[str]) -> str:
     return "".join([SIGNS.get(word, shortened(word, 6)) for word in words])
 
 
-@dataclass(frozen=True, slots=True)
-class Rail:
-    """A reference inside one program.
-
-    Attributes:
-        key: the id of its variable there.
-        label: its name and type.
-        hue: its colour, the same in every subjaxpr that it is passed to.
-        given: whether it is an input.
-        ends: whether it is consumed, so that its rail ends before the program.
-    """
-
-    key: Key
-    label: str
-    hue: int
-    given: bool
-    ends: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """A subjaxpr, drawn inside its equation."""
-
-    caption: str
-    program: Program
-
-
-@dataclass(frozen=True, slots=True)
-class Box:
-    """An input, an equation, or a result.
-
-    Attributes:
-        kind: ``in``, ``eqn`` or ``out``.
-        text: the text in the box.
-        detail: a second, smaller line; may be empty.
-        tone: ``plain``, ``shape`` (rearranges data only), ``product``, ``call``.
-        ins: the ids of its array operands, in order.
-        outs: its array results.
-        unused: the ids of ``outs`` that are not used.
-        taps: its accesses to references.
-        frames: the open subjaxprs.
-        full: the equation as text.
-        source: its source location.
-        fresh: its mark in a comparison: ``""``, ``gone`` or ``new``.
-        heat: its shade by cost; 0 for none.
-    """
-
-    kind: str
-    text: str
-    detail: str = ""
-    tone: str = "plain"
-    ins: tuple[int, ...] = ()
-    outs: tuple[Var, ...] = ()
-    unused: frozenset[int] = frozenset()
-    taps: tuple[Tap, ...] = ()
-    frames: tuple[Frame, ...] = ()
-    full: str = ""
-    source: Source | SavedSource | None = None
-    fresh: str = ""
-    heat: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """The model of a jaxpr: boxes in program order, rails from left to right."""
-
-    boxes: tuple[Box, ...]
-    rails: tuple[Rail, ...]
-
-
 Fresh = Mapping[int, str]
 """Marks of a comparison, by position of the equation."""
 
 
+class Runs(Enum):
+    """The treatment of long programs: without runs of equations, with closed or open ones."""
+
+    NONE = "none"
+    CLOSED = "closed"
+    OPEN = "open"
+
+
 def model(
-    jaxpr: Jaxpr, depth: int = DEPTH, fresh: Fresh | None = None, shades: Shades = NO_SHADES
+    jaxpr: Jaxpr,
+    depth: int = DEPTH,
+    fresh: Fresh | None = None,
+    runs: Runs = Runs.NONE,
+    shades: Shades = NO_SHADES,
 ) -> Program:
-    """Return the model of ``jaxpr``; each subjaxpr is open once, at its first occurrence."""
+    """Return the model of ``jaxpr``; each subjaxpr is open once, at its first occurrence.
+
+    Equations of long programs are in ``runs``.
+    """
     depth = min(depth, DEEPEST)
-    return _Modeller(count(), shades).program(jaxpr, {}, depth, fresh or {}, outermost=True)
-
-
-def bound(v: Var) -> str:
-    """Return a variable with its type: ``c:f32[3]``."""
-    return f"{VAR_NAMES[v.id]}:{v.type}"
-
-
-def called(jaxpr: Jaxpr, i: int) -> str:
-    """Return the user's name of a binder, and the binder with its type: ``w · a:f32[3]``."""
-    name, shown = _name(jaxpr, i), bound(jaxpr.binders[i])
-    return f"{name} · {shown}" if name else shown
-
-
-def _name(jaxpr: Jaxpr, i: int) -> str:
-    """Return the user's name of a binder; empty if it has a description instead."""
-    name = jaxpr.names[i] if i < len(jaxpr.names) else ""
-    return "" if name.startswith("a ") else shortened(name, 30)
-
-
-def counted(n: int, what: str) -> str:
-    """Return ``1 equation``, ``2 equations``."""
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+    return _Modeller(count(), runs, shades).program(jaxpr, {}, depth, fresh or {}, outermost=True)
 
 
 def _shaded(box: Box, shade: Shade | None) -> Box:
-    """Return a box with its shade, and its cost as its detail."""
-    return box if shade is None else replace(box, heat=shade.level, detail=shade.text)
+    """Return a box with its shade, and its cost in its detail; that of a run is kept."""
+    if shade is None:
+        return box
+    detail = f"{box.detail} · {shade.text}" if box.kind == "run" else shade.text
+    return replace(box, heat=shade.level, detail=detail)
 
 
 class _Modeller:
     """The state of one run: colours in use, and subjaxprs that are open."""
 
-    def __init__(self, hues: Iterator[int], shades: Shades) -> None:
+    def __init__(self, hues: Iterator[int], runs: Runs, shades: Shades) -> None:
         self.hues = hues
         self.shades = shades
+        self.runs = runs
         self.seen: set[Jaxpr] = set()
 
     def program(
         self,
         jaxpr: Jaxpr,
-        given: Mapping[int, int],
+        given: Mapping[int, Passed],
         depth: int,
         fresh: Fresh,
         fed: frozenset[int] = frozenset(),
@@ -200,64 +123,39 @@ class _Modeller:
     ) -> Program:
         """Return the model of a program.
 
-        ``given`` has the colours of binders that are references, by position. ``fed`` are the
-        binders that are carries, ``feeding`` the results that are.
+        ``given`` has the binders that are references of an enclosing program, by position. ``fed``
+        are the binders that are carries, ``feeding`` the results that are.
         """
         uses = Counter(a.id for e in jaxpr.eqns for a in e.ins if isinstance(a, Var))
         uses.update(a.id for a in jaxpr.outs if isinstance(a, Var))
-        rails, hues = self.rails(jaxpr, given)
-        boxes = [
-            Box(
-                "in",
-                _binder_text(jaxpr, i) + (" ↻" if i in fed else ""),
-                "const" if outermost and i < jaxpr.n_consts else "",
-                outs=(v,),
-                unused=frozenset() if uses[v.id] else frozenset({v.id}),
-                full=f"input {bound(v)}",
+        refs = refs_of(jaxpr, given)
+        hues = hues_of(refs, self.hues)
+        passed = {ref.var.id: Passed(hues[ref.var.id], ref.name) for ref in refs}
+        names = {v.id: name for v, name in named_inputs(jaxpr, given)}
+        inputs = input_boxes(jaxpr, uses, fed, outermost)
+        results = result_boxes(jaxpr, feeding)
+        eqns = [
+            replace(
+                self.equation(eqn, uses, passed, depth, fresh.get(i, "")),
+                effects=_effects_text(eqn, names),
+                named=_named_operands(eqn, names),
             )
-            for i, v in enumerate(jaxpr.binders)
-            if not isinstance(v.type, RefType)
+            for i, eqn in enumerate(jaxpr.eqns)
         ]
-        for i, eqn in enumerate(jaxpr.eqns):
-            box = self.equation(eqn, uses, hues, depth, fresh.get(i, ""))
-            boxes.append(_shaded(box, self.shades.get((id(jaxpr), i))))
-        for i, a in enumerate(jaxpr.outs):
-            boxes.append(_result(a, i, len(jaxpr.outs), i in feeding))
-        return Program(tuple(boxes), rails)
-
-    def rails(
-        self, jaxpr: Jaxpr, given: Mapping[int, int]
-    ) -> tuple[tuple[Rail, ...], dict[Key, int]]:
-        """Return the rails of a program in order of appearance, and their colours."""
-        ended: set[int] = set()
-        channels: dict[str, None] = {}
-        for eqn in jaxpr.eqns:
-            for effect in eqn.effects:
-                if isinstance(effect, Free):
-                    ended.add(_ref(eqn, effect.ref).id)
-                elif isinstance(effect, SideEffect):
-                    channels[effect_text(effect, None)] = None
-        hues: dict[Key, int] = {}
-        rails: list[Rail] = []
-        inside = [v for e in jaxpr.eqns for v in e.outs]
-        for i, v in enumerate([*jaxpr.binders, *inside]):
-            if isinstance(v.type, RefType):
-                hues[v.id] = given[i] if i in given else next(self.hues) % HUES
-                is_input = i < len(jaxpr.binders)
-                shown = called(jaxpr, i) if is_input else bound(v)
-                rails.append(Rail(v.id, shown, hues[v.id], is_input, v.id in ended))
-        for channel in channels:
-            hues[channel] = HOST
-            rails.append(Rail(channel, channel, HOST, True, False))
-        return tuple(rails), hues
+        shades = [self.shades.get((id(jaxpr), i)) for i in range(len(eqns))]
+        eqns = list(map(_shaded, eqns, shades))
+        level = _Level(jaxpr, refs, hues, eqns, shades, self.runs is Runs.OPEN)
+        runs = runs_of(jaxpr.eqns) if self.runs is not Runs.NONE else ()
+        boxes = [level.run(run, uses) for run in runs] or eqns
+        return level.program([*inputs, *boxes, *results], 0, len(eqns), bool(runs))
 
     def equation(
-        self, eqn: Eqn, uses: Counter[int], hues: Mapping[Key, int], depth: int, fresh: str
+        self, eqn: Eqn, uses: Counter[int], passed: Mapping[int, Passed], depth: int, fresh: str
     ) -> Box:
         arrays = tuple([v for v in eqn.outs if not isinstance(v.type, RefType)])
         if isinstance(eqn.prim, Swap):
             arrays = tuple([v for v in arrays if uses[v.id]])
-        frames, note = self.frames(eqn, hues, depth)
+        frames, note = self.frames(eqn, passed, depth)
         shown, detail = box_text(eqn)
         return Box(
             "eqn",
@@ -267,7 +165,7 @@ class _Modeller:
             tuple([a.id for a in eqn.ins if isinstance(a, Var) and isinstance(a.type, ArrayType)]),
             arrays,
             frozenset([v.id for v in arrays if not uses[v.id]]),
-            tuple([tap for tap in taps(eqn) if tap.rail in hues]),
+            taps(eqn),
             frames,
             eqn_str(eqn),
             eqn.source,
@@ -275,7 +173,7 @@ class _Modeller:
         )
 
     def frames(
-        self, eqn: Eqn, hues: Mapping[Key, int], depth: int
+        self, eqn: Eqn, passed: Mapping[int, Passed], depth: int
     ) -> tuple[tuple[Frame, ...], str]:
         """Return the subjaxprs to draw inside, or a note on those that are not drawn."""
         regions = eqn.prim.regions()
@@ -288,9 +186,9 @@ class _Modeller:
         made = []
         for region, caption in zip(regions, captions(eqn, regions), strict=True):
             given = {
-                i: hues[ref.id]
+                i: passed[ref.id]
                 for i, at in enumerate(region.args)
-                if isinstance(ref := eqn.ins[at], Var) and ref.id in hues
+                if isinstance(ref := eqn.ins[at], Var) and ref.id in passed
             }
             feeding = frozenset([j for j, at in enumerate(region.carry_to) if at is not None])
             fed = frozenset(
@@ -299,6 +197,117 @@ class _Modeller:
             inner = self.program(region.jaxpr, given, depth - 1, {}, fed, feeding)
             made.append(Frame(caption, inner))
         return tuple(made), ""
+
+
+class _Level:
+    """The equations of one program, and the references that they access."""
+
+    def __init__(
+        self,
+        jaxpr: Jaxpr,
+        refs: Sequence[RefUse],
+        hues: Mapping[int, int],
+        eqns: Sequence[Box],
+        shades: Sequence[Shade | None],
+        is_open: bool,
+    ) -> None:
+        self.is_open = is_open
+        self.shades = shades
+        self.jaxpr = jaxpr
+        self.refs = refs
+        self.hues = hues
+        self.eqns = eqns
+
+    def run(self, run: EqnRun, uses: Counter[int]) -> Box:
+        """Return the box of a run of equations: one with a frame, or the only equation."""
+        start, stop = run.start, run.stop
+        if stop - start == 1:
+            return self.eqns[start]
+        parts = run.parts if self.is_open else ()
+        inner = [self.run(part, uses) for part in parts] or list(self.eqns[start:stop])
+        own = self.eqns[start:stop]
+        made = {v.id: v for box in own for v in box.outs}
+        inside = Counter(v for box in own for v in box.ins)
+        words: dict[Key, dict[str, None]] = {}
+        for box in own:
+            for tap in box.taps:
+                words.setdefault(tap.rail, {}).update(dict.fromkeys(tap.words))
+        box = Box(
+            "run",
+            shortened(run.title, 60),
+            f"{counted(stop - start, 'equation')} · {run.detail}".removesuffix(" · "),
+            ins=tuple([v for v in inside if v not in made]),
+            outs=tuple([v for i, v in made.items() if uses[i] > inside[i]]),
+            taps=tuple([Tap(key, tuple(found)) for key, found in words.items()]),
+            frames=(Frame("", self.program(inner, start, stop, bool(run.parts))),)
+            if self.is_open
+            else (),
+            full=f"{run.title}: {counted(stop - start, 'equation')}",
+            effects=self.effects_text(words),
+        )
+        return _shaded(box, joined(self.shades[start:stop]))
+
+    def effects_text(self, words: Mapping[Key, Mapping[str, None]]) -> str:
+        """Return the effects of a run, those on the references of a subtree as one."""
+        alike: dict[str, list[str]] = {}
+        for ref in self.refs:
+            if ref.var.id in words:
+                alike.setdefault(",".join(words[ref.var.id]), []).append(ref.path)
+        shown = [
+            f"{found} {group}"
+            for found, paths in alike.items()
+            for group in counted_groups(paths, "ref", [ref.path for ref in self.refs])
+        ]
+        return ", ".join([*shown, *[key for key in words if isinstance(key, str)]])
+
+    def program(self, boxes: Sequence[Box], start: int, stop: int, listed: bool) -> Program:
+        """Return boxes with the rails that they access; all rails for the whole program."""
+        whole = stop - start == len(self.eqns)
+        used = Counter(tap.rail for box in boxes for tap in box.taps)
+        # A list omits references that exist in one box only.
+        refs = [
+            ref
+            for ref in self.refs
+            if used[ref.var.id] > (listed and ref.at >= start) or (whole and ref.at < 0)
+        ]
+        rails, places = rails_of(refs, self.hues, start, stop)
+        rails += channels_of(self.jaxpr.eqns[start:stop])
+        known = {rail.key for rail in rails}
+        moved = [
+            replace(box, taps=_moved_taps(box.taps, places, known)) if box.taps else box
+            for box in boxes
+        ]
+        return Program(tuple(moved), tuple(rails), listed)
+
+
+def _effects_text(eqn: Eqn, names: Mapping[int, str]) -> str:
+    """Return the effects of an equation: ``read a (state['w'])``."""
+    shown = []
+    for tap in taps(eqn):
+        if isinstance(tap.rail, str):
+            shown.append(tap.rail)
+            continue
+        name = f" ({names[tap.rail]})" if tap.rail in names else ""
+        shown += [f"{word} {VAR_NAMES[tap.rail]}{name}" for word in tap.words]
+    return ", ".join(shown)
+
+
+def _named_operands(eqn: Eqn, names: Mapping[int, str]) -> str:
+    """Return the operands that are inputs with names: ``b is params['w']``."""
+    operands = dict.fromkeys([a.id for a in eqn.ins if isinstance(a, Var)])
+    return ", ".join([f"{VAR_NAMES[i]} is {names[i]}" for i in operands if i in names])
+
+
+def _moved_taps(
+    found: Sequence[Tap], places: Mapping[int, Key], known: Container[Key]
+) -> tuple[Tap, ...]:
+    """Return the accesses by rail, those to references of one rail as one."""
+    words: dict[Key, dict[str, None]] = {}
+    for tap in found:
+        key = places.get(tap.rail, tap.rail) if isinstance(tap.rail, int) else tap.rail
+        if key in known:
+            words.setdefault(key, {}).update(dict.fromkeys(tap.words))
+    return tuple([Tap(key, tuple(found)) for key, found in words.items()])
 
 
 def _is_short(jaxpr: Jaxpr) -> bool:
@@ -310,22 +319,6 @@ def _ref(eqn: Eqn, index: int) -> Var:
     ref = eqn.ins[index]
     assert isinstance(ref, Var), "a reference is a variable"
     return ref
-
-
-def _binder_text(jaxpr: Jaxpr, i: int) -> str:
-    return _name(jaxpr, i) or VAR_NAMES[jaxpr.binders[i].id]
-
-
-def _result(atom: Atom, i: int, n: int, is_carried: bool) -> Box:
-    shown = "result" if n == 1 else f"result {i}"
-    value = lit_text(atom) if isinstance(atom, Lit) else VAR_NAMES[atom.id]
-    return Box(
-        "out",
-        f"{shown} ↻" if is_carried else shown,
-        value if isinstance(atom, Lit) else "",
-        ins=() if isinstance(atom, Lit) else (atom.id,),
-        full=f"{shown}: {value}",
-    )
 
 
 def taps(eqn: Eqn) -> tuple[Tap, ...]:

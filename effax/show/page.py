@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterable, Sequence
 from linecache import getline
 from typing import Final
 
-from effax.effects.row import effect_text
+from effax.api.signature import named_effects
 from effax.ir.analysis.cost.record import shown_bytes
 from effax.ir.analysis.queries import size
 from effax.ir.state import cached
 from effax.ir.syntax import Jaxpr
-from effax.ir.text.names import VAR_NAMES
 from effax.ir.work import bytes_of
-from effax.show.layout import PlacedBox
+from effax.show.boxes import counted
 from effax.show.marks import element, text
-from effax.show.model import SIGNS, counted
+from effax.show.model import SIGNS
+from effax.show.placed import PlacedBox
 
 ReadLine = Callable[[str, int], str]
 """A function that returns a line of a file, or an empty string."""
@@ -64,7 +64,7 @@ TOOLS: Final = """<nav aria-label="View">
 <button type="button" id="closer" aria-label="Larger">+</button>
 <button type="button" id="fit">Fit width</button>
 <input id="find" type="search" size="30"
- placeholder="Find: primitive, variable, file" aria-label="Find">
+ placeholder="Find: primitive, variable, name, file" aria-label="Find">
 <span id="found" role="status"></span>
 </nav>
 """
@@ -101,14 +101,8 @@ def attributes_of(read: ReadLine = getline) -> Callable[[PlacedBox], dict[str, s
             made |= {"role": "button", "aria-expanded": "true"}
         if box.source is not None:
             made["data-c"] = read(box.source.file, box.source.line).strip()
-        if box.taps:
-            made["data-e"] = ", ".join(
-                [
-                    t.rail if isinstance(t.rail, str) else f"{word} {VAR_NAMES[t.rail]}"
-                    for t in box.taps
-                    for word in t.words
-                ]
-            )
+        made["data-e"] = box.effects
+        made["data-n"] = box.named
         if box.outs:
             made["data-b"] = shown_bytes(sum([bytes_of(v.type) for v in box.outs]))
         return {name: value for name, value in made.items() if value}
@@ -122,8 +116,7 @@ def summary(jaxpr: Jaxpr) -> str:
     counts = counted(len(jaxpr.eqns), "equation")
     if inside != len(jaxpr.eqns):
         counts += f", {inside} with those of subjaxprs"
-    effects = [effect_text(e, lambda i: VAR_NAMES[jaxpr.binders[i].id]) for e in jaxpr.effects]
-    return f"{counts}. Effects: {', '.join(effects) or 'none'}."
+    return f"{counts}. Effects: {', '.join(named_effects(jaxpr).texts()) or 'none'}."
 
 
 def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:

@@ -8,16 +8,20 @@ from effax.ir.syntax import ClosedJaxpr, Jaxpr
 from effax.ir.text.printer import pretty
 from effax.show.drawing import draw, picture
 from effax.show.heat import HeatBy, shades
-from effax.show.layout import Placed, place
+from effax.show.layout import place
 from effax.show.marks import element, group, label, number, text
 from effax.show.matching import changed_counts, compare_programs
 from effax.show.memory import Profile, profile
-from effax.show.model import DEPTH, Fresh, model
+from effax.show.model import DEPTH, Fresh, Runs, model
 from effax.show.page import attributes_of, legend, page, resource, section, summary, table
+from effax.show.placed import Placed
 from effax.show.schedule import Timeline
 
-IN_NOTEBOOKS = 400
+IN_NOTEBOOKS = 5_000
 """A program of more equations than this is shown as text in a notebook."""
+
+WITH_TEXT = 400
+"""The number of equations up to which a notebook shows a program's text below its picture."""
 
 
 def svg(
@@ -25,18 +29,21 @@ def svg(
     *,
     title: str = "",
     depth: int = DEPTH,
+    folded: bool = True,
     heat: HeatBy | None = None,
 ) -> str:
     """Draw a program as a self-contained SVG document.
 
     Equations are below their operands; lines are labelled by names and types. A reference is a
     coloured line along which reads, writes and accumulations are marked in program order. A
-    subjaxpr is drawn inside its equation, once, at its first occurrence.
+    subjaxpr is drawn inside its equation, once, at its first occurrence. A program of more than 60
+    equations is a list of runs of equations: those of one named scope, function or call of one.
 
     Args:
         program: the program.
         title: the title of the picture, for screen readers.
         depth: the depth to which subjaxprs are open, 64 at most.
+        folded: whether the equations of a long program are drawn in runs, not one by one.
         heat: the cost by which equations are shaded, ``"flops"`` or ``"bytes"``, as
             :func:`effax.cost` counts it; None: they are not.
 
@@ -47,7 +54,14 @@ def svg(
         BadArgument: ``program`` is not a program, or ``heat`` is unknown.
     """
     jaxpr = as_jaxpr(program)
-    placed = place(model(jaxpr, depth, shades=shades(jaxpr, heat)))
+    placed = place(
+        model(
+            jaxpr,
+            depth,
+            runs=Runs.CLOSED if folded else Runs.NONE,
+            shades=shades(jaxpr, heat),
+        )
+    )
     return picture(draw(placed), placed.width, placed.height, title or "a program", summary(jaxpr))
 
 
@@ -60,8 +74,9 @@ def html(
 ) -> str:
     """Draw a program as an interactive page: the picture, the timeline, and the text.
 
-    Boxes with subjaxprs fold; pointing at an equation shows its text, its source line, and
-    highlights its operands and results; equations can be searched.
+    Boxes with subjaxprs fold, and so do runs of equations of a long program; the page opens with as
+    many open as the window has room for. Pointing at an equation shows its text, its source line,
+    and highlights its operands and results; equations can be searched.
 
     Args:
         program: the program.
@@ -77,7 +92,7 @@ def html(
     """
     jaxpr = as_jaxpr(program)
     found = profile(jaxpr)
-    placed = place(model(jaxpr, depth, shades=shades(jaxpr, heat)))
+    placed = place(model(jaxpr, depth, runs=Runs.OPEN, shades=shades(jaxpr, heat)))
     body = draw(placed, attributes_of())
     drawn = picture(body, placed.width, placed.height, title, summary(jaxpr), role="group")
     about = f"{summary(jaxpr)} At most {shown_bytes(found.peak)} live."
@@ -184,7 +199,8 @@ def drawn_with_text(jaxpr: Jaxpr) -> str | None:
     """Draw a program for a notebook, with its text; None if it is too long for a picture."""
     if len(jaxpr.eqns) > IN_NOTEBOOKS:
         return None
-    shown = element("pre", text(pretty(jaxpr, effects=True)))
+    whole = len(jaxpr.eqns) <= WITH_TEXT
+    shown = element("pre", text(pretty(jaxpr, effects=True) if whole else "print it for its text"))
     below = f"<details><summary>{text(summary(jaxpr))}</summary>{shown}</details>"
     return f'<div style="overflow:auto">{svg(jaxpr)}</div>{below}'
 

@@ -9,7 +9,7 @@ from effax.ir.analysis.cost.record import shown_bytes
 from effax.show.drawing import badge, place_of
 from effax.show.marks import SMALL, element, group, label, line, number, path, shortened, text
 from effax.show.memory import Profile, ScheduledEqn
-from effax.show.model import HUES
+from effax.show.rails import HUES
 
 PLOT: Final = 900.0
 """The width of the time axis, unless steps would be too narrow."""
@@ -19,7 +19,7 @@ LEVELS: Final = 12
 """The depth to which subjaxprs are outlined."""
 CHART: Final = 170.0
 WIDEST: Final = 46.0
-NARROWEST: Final = 2.0
+NARROWEST: Final = 0.5
 """The maximal and minimal width of a step."""
 ROOMY: Final = 22.0
 """The width from which steps have badges and names."""

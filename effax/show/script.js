@@ -17,6 +17,27 @@
     for (const [from, to] of cuts) if (y > from) moved -= Math.min(y, to) - from;
     return moved;
   };
+  // The width that the open boxes of a listed program need; other programs keep their width.
+  const extent = (program) => {
+    let width = Number(program.dataset.m || program.dataset.w);
+    if (program.dataset.m) for (const box of own(program, ".fx-frame")) {
+      width = Math.max(width, original(box, "transform").match(/-?[\d.]+/g)[0] * 1 + widen(box));
+    }
+    return width;
+  };
+  const widen = (box) => {
+    const rect = box.querySelector(":scope > rect");
+    if (!box.dataset.w) return Number(original(rect, "width"));
+    let width = Number(box.dataset.w);
+    if (!box.classList.contains("shut")) {
+      for (const inner of box.querySelectorAll(":scope > .fx-body > g")) {
+        const x = inner.getAttribute("transform").match(/-?[\d.]+/g)[0] * 1;
+        width = Math.max(width, x + extent(inner.querySelector(":scope > .fx-p")) + 12);
+      }
+    }
+    rect.setAttribute("width", width);
+    return width;
+  };
   const place = (program) => {
     const cuts = [];
     for (const box of own(program, ".fx-frame")) {
@@ -25,7 +46,7 @@
       const bottom = top + Number(original(rect, "height"));
       const shut = box.classList.contains("shut");
       let shrunk = Infinity;
-      for (const inner of box.querySelectorAll(":scope > .fx-body > g > .fx-p")) {
+      if (!shut) for (const inner of box.querySelectorAll(":scope > .fx-body > g > .fx-p")) {
         shrunk = Math.min(shrunk, Number(inner.dataset.h) - place(inner));
       }
       cuts.push([shut ? Math.min(low, bottom) : bottom - Math.max(0, shrunk), bottom]);
@@ -51,6 +72,8 @@
   let zoom = 1;
   const redraw = () => {
     const height = place(root) + margin;
+    size[0] = extent(root) + margin;
+    svg.querySelector(".fx-bg").setAttribute("width", size[0]);
     svg.setAttribute("viewBox", "0 0 " + size[0] + " " + height);
     svg.querySelector(".fx-bg").setAttribute("height", height);
     svg.setAttribute("width", size[0] * zoom);
@@ -70,6 +93,12 @@
     for (const v of new Set(vars)) {
       if (v) for (const el of own(program, '[data-v="' + v + '"]')) el.classList.add("on");
     }
+    // A run is highlighted with those that it gets values from, and those that use its results.
+    const [ins, outs] = [box.dataset.i, box.dataset.o].map((v) => new Set((v || "").split(" ")));
+    if (program.dataset.m) for (const other of own(program, ".fx-frame")) {
+      const meets = (mine, its) => (its || "").split(" ").some((v) => v && mine.has(v));
+      if (meets(ins, other.dataset.o) || meets(outs, other.dataset.i)) other.classList.add("on");
+    }
     box.classList.add("on");
     const [equation, place] = box.querySelector(":scope > title").textContent.split("\n");
     aside.replaceChildren();
@@ -83,6 +112,7 @@
     add("From", place, "p");
     add("Line", box.dataset.c, "pre");
     add("Effects", box.dataset.e, "p");
+    add("Names", box.dataset.n, "p");
     add("Memory of results", box.dataset.b, "p");
   };
   let pinned = null;
@@ -131,7 +161,8 @@
     for (const box of boxes) box.classList.remove("hit");
     if (!words) return [];
     const found = boxes.filter((box) =>
-      box.querySelector(":scope > title").textContent.toLowerCase().includes(words));
+      [box.querySelector(":scope > title").textContent, box.dataset.n, box.dataset.e]
+        .some((v) => (v || "").toLowerCase().includes(words)));
     for (const box of found) box.classList.add("hit");
     return found;
   };
@@ -152,6 +183,39 @@
     light(found[at]);
   });
   document.body.classList.add("alive");
+  // A long program opens folded, with as many boxes open as the window has room for.
+  const room = () => window.innerHeight - svg.getBoundingClientRect().top - 30;
+  const fits = () => place(root) + margin <= room() && fitting() >= 0.7;
+  const frames = [...svg.querySelectorAll(".fx-frame")];
+  const depth = (box) => {
+    let n = 0;
+    for (let up = box; up; up = up.parentNode.closest(".fx-frame")) n++;
+    return n;
+  };
+  const open = () => {
+    let tries = 24;
+    for (let level = 1; level <= 3; level++) {
+      for (const box of frames) {
+        if (depth(box) !== level || box.parentNode.closest(".shut")) continue;
+        if (!tries--) return;
+        shut(box, false);
+        redraw();
+        if (!fits()) shut(box, true);
+      }
+    }
+  };
+  redraw();
+  if (!fits() && svg.querySelectorAll(".fx-e").length > 80) {
+    tools.fold();
+    open();
+    redraw();
+  }
   zoom = Math.max(fitting(), 0.7);
   redraw();
+  // A wide picture begins with its first box in view.
+  const [panel, start] = [svg.parentNode, svg.querySelector(".fx-e")];
+  if (start) {
+    const past = start.getBoundingClientRect().right - panel.getBoundingClientRect().right;
+    if (past > 0) panel.scrollLeft = past + 40;
+  }
 })();

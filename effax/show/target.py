@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 from effax import tree
+from effax.api.captures import named_captures
 from effax.api.static import StaticArgs
 from effax.arrays.config import allowed
 from effax.arrays.tracing import arg_names, input_type, label_of, trace_flat
@@ -91,7 +92,7 @@ def traced(fun: Callable[..., object], given: Arguments, static: str = "") -> Ja
     leaves, treedef = tree.flatten((args, kwargs))
     names = arg_names(call, args, kwargs, len(leaves))
     types = [_type(leaf, name) for leaf, name in zip(leaves, names, strict=True)]
-    return trace_flat(call, treedef, types, names, label_of(fun)).jaxpr
+    return named_captures(fun, trace_flat(call, treedef, types, names, label_of(fun)))
 
 
 def static_arguments(fun: Callable[..., object], given: Arguments, static: str) -> StaticArgs:

@@ -54,6 +54,24 @@ def test_the_example_runs(name: str) -> None:
     assert out.getvalue()
 
 
+def test_a_gpt_trains_and_its_step_is_drawn_counted_optimized_and_debugged(tmp_path: Path) -> None:
+    gpt = example("gpt")
+    settings = gpt.Settings(layers=1, heads=2, width=16, context=16, batch=4, steps=40, rate=0.02)
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        report = gpt.run(settings, tmp_path)
+    shown = out.getvalue()
+    assert "read,write state['m'].* (10 refs)" in shown
+    assert np.mean(report.losses[-5:]) < report.losses[0] - 1.5
+    assert report.cost.by_primitive["dot_general"].flops > report.cost.flops / 2
+    assert report.sizes[1] < report.sizes[0] and "results differ by 0.0e+00" in shown
+    assert report.found.equation.prim.name == "mul" and report.found.element == (0, 0, 0)
+    assert report.found.equation.source.function == "norm"
+    page = (tmp_path / "step.html").read_text("utf-8")
+    assert "state[&#x27;params&#x27;].* (10 refs)" in page
+    assert (tmp_path / "step.svg").is_file() and (tmp_path / "memory.svg").is_file()
+
+
 def test_cross_entropy_has_the_derivatives_of_its_parts(xent: Any) -> None:
     rng = np.random.default_rng(1)
     x = jnp.asarray(rng.normal(size=(4, 6)).astype(np.float32))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from xml.etree import ElementTree
 
 import effax
 import effax.numpy as jnp
 from effax.ir.syntax import Jaxpr
-from effax.show.layout import Placed
+from effax.show.placed import Placed
 
 SVG = "{http://www.w3.org/2000/svg}"
 jax: Any = effax
@@ -72,3 +72,38 @@ def placed_programs(placed: Placed) -> Iterator[Placed]:
     for box in placed.boxes:
         for frame in box.frames:
             yield from placed_programs(frame.program)
+
+
+def long_step(layers: int = 18) -> Jaxpr:
+    """Return a training step with state in a dict of references: 2,000 equations for 18 layers."""
+    sizes = {"w": (4, 4), "b": (4,), "scale": (4,)}
+
+    def params_of(make: Callable[[tuple[int, ...]], Any]) -> dict[str, dict[str, Any]]:
+        return {
+            f"h{i}": {name: make(shape) for name, shape in sizes.items()} for i in range(layers)
+        }
+
+    def loss(params: Any, x: Any) -> Any:
+        for name, p in params.items():
+            with jax.named_scope(name):
+                x = x + jnp.tanh(x @ p["w"] + p["b"]) * jax.nn.softmax(p["scale"])
+        return jnp.mean(x**2)
+
+    def step(state: Any, x: Any) -> Any:
+        def adam(p: Any, m: Any, v: Any, g: Any) -> Any:
+            m[...] = 0.9 * m[...] + 0.1 * g
+            v[...] = 0.99 * v[...] + 0.01 * g * g
+            p[...] -= 0.1 * m[...] / (jnp.sqrt(v[...]) + 1e-8)
+            return jnp.sum(g * g)
+
+        params = jax.tree.map(lambda r: r[...], state["params"])
+        value, grads = jax.value_and_grad(loss)(params, x)
+        norms = jax.tree.map(adam, state["params"], state["m"], state["v"], grads)
+        return {"loss": value, "norms": norms}
+
+    state = {
+        kind: params_of(lambda shape: jax.new_ref(jnp.zeros(shape)))
+        for kind in ("m", "params", "v")
+    }
+    program: Jaxpr = jax.make_jaxpr(step)(state, jnp.ones((2, 4))).jaxpr
+    return program

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from effax import show
-from tests.unit.show.pages import training_step
+from tests.unit.show.pages import long_step, training_step
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 BROWSER = next((path for path in map(shutil.which, NAMES) if path), None)
@@ -24,8 +24,7 @@ pytestmark = pytest.mark.skipif(
 
 ERRORS = "<script>window.wrong = []; onerror = (m) => { window.wrong.push(String(m)); };</script>"
 
-# Actions of a user, and the state after each.
-ACTIONS = """<script>
+HELPERS = """<script>
 const q = (s) => document.querySelector(s);
 const svg = q("#program > svg");
 const shown = (e) => e.getClientRects().length > 0 && e.getBoundingClientRect().height > 0;
@@ -52,6 +51,12 @@ const loose = () => {
   }
   return n;
 };
+"""
+
+# Actions of a user, and the state after each.
+ACTIONS = (
+    HELPERS
+    + """
 const state = () => ({
   height: Number(svg.getAttribute("height")),
   clashes: [...svg.querySelectorAll(".fx-p")].reduce((n, p) => n + clashes(p), 0),
@@ -89,6 +94,7 @@ q("#closer").click();
 seen.closer = state();
 document.title = JSON.stringify({...seen, wrong: window.wrong});
 </script>"""
+)
 
 
 def seen(page: str, folder: Path, *options: str) -> Any:
@@ -176,3 +182,56 @@ document.title = JSON.stringify({worst, n, back});
     assert found["n"] > 50
     assert found["back"] == ("rgb(20, 24, 29)" if scheme == "dark" else "rgb(255, 255, 255)")
     assert found["worst"] >= 4.5
+
+
+SCREEN = (
+    HELPERS
+    + """
+const all = [...svg.querySelectorAll(".fx-e")];
+const inside = (e) => {
+  const r = e.getBoundingClientRect();
+  return r.width > 0 && r.top >= 0 && r.left >= 0 &&
+    r.bottom <= innerHeight && r.right <= innerWidth;
+};
+const boxes = () => all.filter((e) => shown(e) && !e.parentNode.closest(".shut"));
+const wide = () => boxes().every((e) => inside(e.querySelector(":scope > rect")));
+const clash = () => [...svg.querySelectorAll(".fx-p")].filter(shown)
+  .reduce((n, p) => n + clashes(p), 0);
+const state = () => ({
+  boxes: boxes().length,
+  closed: svg.querySelectorAll(".fx-frame.shut").length,
+  inside: wide(),
+  rails: [...svg.querySelectorAll(":scope > g > .fx-p > text[class*=fx-k]")].filter(inside).length,
+  clashes: clash(),
+  height: svg.getBoundingClientRect().height,
+  sideways: document.querySelector("#program").scrollWidth >
+    document.querySelector("#program").clientWidth + 1,
+});
+const seen = {window: [innerWidth, innerHeight], start: state(), n: all.length};
+const run = [...svg.querySelectorAll(".fx-frame.shut")].find((e) => shown(e));
+run.dispatchEvent(new Event("mouseover", {bubbles: true}));
+seen.about = q("#about").textContent;
+seen.lit = svg.querySelectorAll(".fx-frame.on").length;
+run.querySelector(":scope > .fx-fold").dispatchEvent(new Event("click", {bubbles: true}));
+seen.opened = state();
+q("#find").value = "state['v']['h3']['w']";
+q("#find").dispatchEvent(new Event("input", {bubbles: true}));
+seen.found = q("#found").textContent;
+document.title = JSON.stringify({...seen, wrong: window.wrong});
+</script>"""
+)
+
+
+def test_a_long_step_opens_folded_in_the_window(tmp_path: Path) -> None:
+    page = show.html(long_step(), title="a step of 2,000 equations")
+    page = page.replace("<head>", f"<head>{ERRORS}").replace("</body>", f"{SCREEN}</body>")
+    found = seen(page, tmp_path, "--window-size=1600,1200")
+    start, opened = found["start"], found["opened"]
+    assert found["wrong"] == [] and found["window"][0] >= 1500
+    assert found["n"] > 2000 and 8 < start["boxes"] < 120 and start["closed"] > 5
+    # The first screen has every box that is not folded, and the rails of all references.
+    assert start["inside"] and start["rails"] == 3 and not start["sideways"]
+    assert start["clashes"] == opened["clashes"] == 0
+    assert opened["boxes"] > start["boxes"] and opened["height"] > start["height"]
+    assert "equations" in found["about"] and found["lit"] >= 2
+    assert found["found"] not in ("", "0 found")

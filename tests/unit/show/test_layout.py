@@ -9,8 +9,9 @@ from hypothesis import given
 from effax.ir.syntax import Jaxpr
 from effax.ir.text.parser import parse
 from effax.show.layers import WIDE, rows
-from effax.show.layout import CROWD, NEAR, Placed, measure, place
+from effax.show.layout import measure, place
 from effax.show.model import model
+from effax.show.placed import CROWD, NEAR, Placed
 from effax.show.placement import GAP, Item, connect, spread
 from effax.testing.strategies import ANYTHING, programs
 from tests.unit.show.pages import chain, placed_programs, training_step

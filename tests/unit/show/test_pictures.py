@@ -221,7 +221,10 @@ def test_notebooks_show_programs() -> None:
     long = closed.jaxpr.replace(
         eqns=[replace_outs(closed.jaxpr.eqns[0], i) for i in range(1, 500)], outs=[]
     )
-    assert long._repr_html_() is None
+    drawn = long._repr_html_()
+    assert drawn is not None and "499 equations" in drawn and len(drawn) < 20_000
+    many = long.replace(eqns=[replace_outs(long.eqns[0], i) for i in range(1, 5_002)])
+    assert many._repr_html_() is None
 
 
 def replace_outs(eqn: Eqn, i: int) -> Eqn:
