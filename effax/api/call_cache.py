@@ -176,7 +176,7 @@ class CallCache:
             return
         try:
             found, key = _structured(args, kwargs)
-        except (AttributeError, TypeError, ValueError):
+        except NO_KEY:
             return
         # User-defined nodes may be leaves for XLA, or have their leaves in another order.
         if len(found) == len(leaves) and all(map(is_, found, leaves)):
@@ -188,7 +188,7 @@ class CallCache:
         """Return the runner of a call on trees, and the leaves to run it on."""
         try:
             leaves, key = _structured(args, kwargs)
-        except (AttributeError, TypeError, ValueError):
+        except NO_KEY:
             return None
         runner = self.by_structure.get(key)
         return None if runner is None else (runner, leaves)
@@ -207,6 +207,10 @@ class CallCache:
             self.by_structure.clear()
 
 
+NO_KEY: Final = (AttributeError, TypeError, ValueError, RecursionError, SystemError)
+"""The errors of :func:`_structured` for a call without a key."""
+
+
 def _insert(table: dict[K, V], key: K, value: V) -> None:
     with _live.lock:
         table[key] = value
@@ -220,7 +224,8 @@ def _structured(
     """Return the leaves of a call, and the key of its structure and types.
 
     Raises AttributeError where a leaf is neither an array nor a reference with memory; TypeError or
-    ValueError where keys of a dict have no hash or no order.
+    ValueError where keys of a dict have no hash or no order; RecursionError or SystemError for a
+    tree of thousands of levels.
     """
     found, structure = backend().flatten((args, kwargs) if kwargs else args)
     leaves = cast("list[DeviceArray | EagerRef]", found)

@@ -6,13 +6,13 @@ are registered in a namespace of this library.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeAlias, TypeVar, cast, overload
 
 import optree
 
 from effax.ir.errors import BadArgument, TooDeep
+from effax.tree.deep import DeepTree, flatten_deep
 
 T = TypeVar("T")
 
@@ -31,22 +31,26 @@ PyTreeDef = optree.PyTreeSpec
 """The structure of a tree without its leaves."""
 
 
-@contextmanager
-def bounded_depth() -> Iterator[None]:
-    """Raise TooDeep where optree reports that a tree is nested too deeply."""
-    try:
-        yield
-    except RecursionError as error:
-        raise _too_deep(error) from None
-
-
-def _too_deep(error: RecursionError) -> RecursionError:
+def _deep(
+    error: RecursionError,
+    tree: object,
+    is_leaf: Callable[[object], bool] | None = None,
+    none_is_leaf: bool = False,
+    with_paths: bool = False,
+) -> DeepTree:
+    """Flatten a tree for which optree raised ``error``. Raises TooDeep."""
     # Any other recursion is that of the caller's function, which optree calls.
     if "the tree" not in str(error):
-        return error
-    return TooDeep(
+        raise error
+    try:
+        return flatten_deep(tree, is_leaf, none_is_leaf, NAMESPACE, with_paths)
+    except RecursionError as again:
+        if "the tree" not in str(again):
+            raise
+    raise TooDeep(
         "a tree is nested too deeply",
-        expected=f"{optree.MAX_RECURSION_DEPTH} levels at most",
+        expected=f"{optree.MAX_RECURSION_DEPTH} levels at most of classes that make their children "
+        "when they are flattened",
         remedy="use a list of its parts, or stack them in one array",
     )
 
@@ -57,12 +61,13 @@ def flatten(
     """Return the leaves of a tree, in order, and its structure.
 
     Raises:
-        TooDeep: the tree has more than 1,000 levels.
+        TooDeep: the tree has more than 1,000 levels of classes whose children are made when they
+            are flattened.
     """
     try:
         leaves, spec = optree.tree_flatten(cast("PyTree", tree), is_leaf, namespace=NAMESPACE)
     except RecursionError as error:
-        raise _too_deep(error) from None
+        leaves, spec, _ = _deep(error, tree, is_leaf)
     return leaves, spec
 
 
@@ -83,7 +88,7 @@ def leaves(tree: object, is_leaf: Callable[[object], bool] | None = None) -> lis
     try:
         return optree.tree_leaves(cast("PyTree", tree), is_leaf, namespace=NAMESPACE)
     except RecursionError as error:
-        raise _too_deep(error) from None
+        return _deep(error, tree, is_leaf).leaves
 
 
 def structure(tree: object, is_leaf: Callable[[object], bool] | None = None) -> PyTreeDef:
@@ -91,7 +96,7 @@ def structure(tree: object, is_leaf: Callable[[object], bool] | None = None) -> 
     try:
         return optree.tree_structure(cast("PyTree", tree), is_leaf, namespace=NAMESPACE)
     except RecursionError as error:
-        raise _too_deep(error) from None
+        return _deep(error, tree, is_leaf).spec
 
 
 def map(
@@ -182,11 +187,19 @@ def transpose(outer: PyTreeDef, inner: PyTreeDef | None, tree: object) -> PyTree
         ) from None
 
 
+def accessors(
+    tree: object, is_leaf: Callable[[object], bool] | None = None
+) -> list[optree.PyTreeAccessor]:
+    """Return the path to each leaf."""
+    try:
+        return optree.tree_accessors(cast("PyTree", tree), is_leaf, namespace=NAMESPACE)
+    except RecursionError as error:
+        return _deep(error, tree, is_leaf, with_paths=True).paths
+
+
 def paths(tree: object, is_leaf: Callable[[object], bool] | None = None) -> list[str]:
     """Return the Python expression of each leaf, such as ``[0]['w']``."""
-    with bounded_depth():
-        accessors = optree.tree_accessors(cast("PyTree", tree), is_leaf, namespace=NAMESPACE)
-    return [a.codify("") for a in accessors]
+    return [a.codify("") for a in accessors(tree, is_leaf)]
 
 
 def broadcast_prefix(prefix: object, tree: object) -> list[PyTree]:
@@ -194,9 +207,18 @@ def broadcast_prefix(prefix: object, tree: object) -> list[PyTree]:
 
     ``None`` is a leaf of ``prefix``. Raises ValueError where ``prefix`` is not a prefix.
     """
-    with bounded_depth():
-        spread = optree.broadcast_prefix(
-            cast("PyTree", prefix), cast("PyTree", tree), none_is_leaf=True, namespace=NAMESPACE
-        )
-        full = optree.tree_leaves(cast("PyTree", tree), none_is_leaf=True, namespace=NAMESPACE)
-    return [p for p, leaf in zip(spread, full, strict=True) if leaf is not None]
+    first, spec = _with_none(prefix)
+    spread: list[PyTree] = []
+    for leaf, subtree in zip(first, spec.flatten_up_to(cast("PyTree", tree)), strict=True):
+        spread += [leaf for x in _with_none(subtree)[0] if x is not None]
+    return spread
+
+
+def _with_none(tree: object) -> tuple[list[PyTree], PyTreeDef]:
+    """Return the leaves and the structure of a tree in which None is a leaf."""
+    try:
+        flat = optree.tree_flatten(cast("PyTree", tree), none_is_leaf=True, namespace=NAMESPACE)
+    except RecursionError as error:
+        found, spec, _ = _deep(error, tree, none_is_leaf=True)
+        return found, spec
+    return flat[0], flat[1]

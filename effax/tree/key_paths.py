@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import optree
 
 from effax.tree import functions as tree
-from effax.tree.functions import NAMESPACE, PyTree, PyTreeDef
+from effax.tree.functions import PyTree, PyTreeDef
 
 
 @dataclass(frozen=True)
@@ -67,8 +66,7 @@ def flatten_with_path(
 ) -> tuple[list[tuple[KeyPath, PyTree]], PyTreeDef]:
     """Return the leaves of a tree, each with its path, and the structure."""
     leaves, treedef = tree.flatten(tree_, is_leaf)
-    accessors = optree.tree_accessors(cast("PyTree", tree_), is_leaf, namespace=NAMESPACE)
-    paths = [tuple(map(_key, accessor)) for accessor in accessors]
+    paths = [tuple(map(_key, accessor)) for accessor in tree.accessors(tree_, is_leaf)]
     return list(zip(paths, leaves, strict=True)), treedef
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import pytest
 
@@ -52,30 +53,70 @@ FUNCTIONS: dict[str, Callable[[PyTree], object]] = {
 }
 
 
-@pytest.mark.parametrize("kind", [tuple, list, dict])
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_trees_of_thousands_of_levels_are_an_error(name: str, kind: type) -> None:
-    with pytest.raises(TooDeep, match="expected: 1000 levels at most"):
-        FUNCTIONS[name](nested(kind, 5000))
-
-
 @pytest.mark.parametrize("kind", [tuple, dict])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_trees_of_hundreds_of_levels(name: str, kind: type) -> None:
-    FUNCTIONS[name](nested(kind, 900))
+def test_trees_of_thousands_of_levels(name: str, kind: type) -> None:
+    FUNCTIONS[name](nested(kind, 5000))
 
 
-def test_prefixes_and_files_of_deep_trees_are_an_error() -> None:
+def test_prefixes_and_files_of_deep_trees() -> None:
     deep = nested(tuple, 5000)
-    with pytest.raises(TooDeep):
-        tree.broadcast_prefix(None, deep)
-    with pytest.raises(TooDeep):
-        effax.vmap(lambda x: x, in_axes=(deep,))(ONE)
-    exported = export.export(effax.jit(lambda x: x))(nested(tuple, 900))
+    assert tree.broadcast_prefix(None, deep) == [None]
+    assert tree.broadcast_prefix((3, deep), (ONE, deep)) == [3, ONE]
+    axes = tree.map(lambda _: 0, deep)
+    rows = tree.map(lambda x: x + jnp.arange(3.0), deep)
+    out = effax.vmap(lambda x: tree.leaves(x)[0] * 2, in_axes=(axes,))(rows)
+    assert out.shape == (3,)
     with pytest.raises(TooDeep, match="100 levels at most"):
-        exported.serialize()
+        export.export(effax.jit(lambda x: x))(deep).serialize()
     few = export.export(effax.jit(lambda x: x))(nested(tuple, 90))
     assert export.deserialize(few.serialize()).in_tree == few.in_tree
+
+
+@dataclass
+class Node:
+    """A node with a leaf beside its only child."""
+
+    child: PyTree
+    leaf: PyTree
+
+
+class Maker:
+    """A node that makes its children when it is flattened."""
+
+    def __init__(self, levels: int) -> None:
+        self.levels = levels
+
+
+tree_util.register_dataclass(Node)
+tree_util.register_pytree_node(
+    Maker,
+    lambda x: ((Maker(x.levels - 1) if x.levels else 1.0,), x.levels),
+    lambda levels, _: Maker(levels),
+)
+
+
+def test_deep_trees_of_many_leaves_and_registered_classes() -> None:
+    x: PyTree = ({"b": None, "a": 0},)
+    for i in range(1, 600):
+        x = [Node({"k": x}, i), None, (i,)]
+    found, spec = tree.flatten(x)
+    assert len(found) == spec.num_leaves == 1199
+    expected = [0, *[i for i in range(1, 600) for _ in range(2)]]
+    assert found == expected
+    same = tree.unflatten(spec, found)
+    assert tree.structure(same) == spec
+    assert tree.structure(x, is_leaf=lambda y: isinstance(y, Node)).num_leaves == 2
+    path = tree.paths([[x[0].child["k"][0].child]], is_leaf=lambda y: isinstance(y, int))[0]
+    assert path.startswith("[0][0]['k'][0].child['k']")
+    assert path.endswith("['k'][0]['a']")
+    assert tree.map(lambda a, b: a - b, x, same)[2] == (0,)
+
+
+def test_a_class_that_makes_its_children_is_an_error_beyond_a_thousand_levels() -> None:
+    assert tree.leaves(Maker(500)) == [1.0]
+    with pytest.raises(TooDeep, match="1000 levels at most"):
+        tree.flatten(Maker(5000))
 
 
 @pytest.mark.parametrize("levels", [70, 900, 5000])
