@@ -112,6 +112,11 @@ def greatest(dtype: DType) -> bool | int | float:
     return int_bounds(dtype)[1] if is_integer(dtype) else _greatest_float(dtype)
 
 
+def all_bits(dtype: DType) -> bool | int | float:
+    """Return the neutral element of a bitwise and."""
+    return -1 if family(dtype) == "int" else greatest(dtype)
+
+
 @cached(maxsize=None)
 def _greatest_float(dtype: DType) -> float:
     """Return infinity, or the greatest number of a dtype that has no infinity."""
@@ -150,7 +155,9 @@ class ReduceAnd(Reduction):
     accepts: ClassVar[frozenset[str]] = BITS
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
-        return (np.asarray(np.bitwise_and.reduce(ins[0], axis=self.axes)),)
+        # NumPy starts from -1, which is no value of unsigned dtypes of fewer than 8 bits.
+        ones = np.asarray(all_bits(ins[0].dtype), ins[0].dtype)[()]
+        return (np.asarray(np.bitwise_and.reduce(ins[0], axis=self.axes, initial=ones)),)
 
 
 @dataclass(frozen=True, slots=True)

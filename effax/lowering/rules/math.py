@@ -27,7 +27,6 @@ OPERATIONS: Final[dict[type[p.Elementwise], str]] = {
     p.Tanh: "tanh",
     p.Logistic: "logistic",
     p.Erf: "chlo.erf",
-    p.Erfc: "chlo.erfc",
     p.Atan2: "atan2",
 }
 
@@ -79,6 +78,14 @@ def _powered(w: Writer, x: Val, n: int) -> Val:
     return ops.full(w, 1, x) if power is None else power
 
 
+def erfc(w: Writer, prim: p.Erfc, ins: Sequence[Val]) -> Sequence[Val]:
+    (x,) = ins
+    dtype = x.type.dtype
+    # XLA has no erfc of floats of 8 bits.
+    wide = ops.convert(w, x, FLOAT32) if dtype.itemsize == 1 else x
+    return (ops.convert(w, ops.same(w, "chlo.erfc", wide), dtype),)
+
+
 def _complex_rules(rules: LoweringRules) -> LoweringRules:
     for prim in FORMULAS:
         rules = rules.extend(prim, by_parts(prim))
@@ -90,6 +97,7 @@ def _complex_rules(rules: LoweringRules) -> LoweringRules:
 RULES: Final[LoweringRules] = (
     _complex_rules(same_rules(OPERATIONS))
     .extend(p.Exp2, exp2)
+    .extend(p.Erfc, erfc)
     .extend(p.Pow, pow_)
     .extend(p.IntegerPow, integer_pow)
 )

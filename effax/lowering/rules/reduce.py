@@ -9,7 +9,7 @@ from typing import Final
 from effax.ir import prims as p
 from effax.ir.dtypes import FLOAT32, DType, family
 from effax.ir.primitive import Primitive
-from effax.ir.prims.reduce import Cumulative, Reduction, greatest, lowest
+from effax.ir.prims.reduce import Cumulative, Reduction, all_bits, greatest, lowest
 from effax.ir.syntax import Scalar
 from effax.lowering import ops
 from effax.lowering.rules.common.pointwise import is_narrow
@@ -24,11 +24,6 @@ def zero(dtype: DType) -> Scalar:
 def one(dtype: DType) -> Scalar:
     """Return the neutral element of multiplication."""
     return 1
-
-
-def all_bits(dtype: DType) -> Scalar:
-    """Return the neutral element of a bitwise and."""
-    return -1 if family(dtype) == "int" else greatest(dtype)
 
 
 COMBINATIONS: Final[dict[type[Primitive], tuple[str, Callable[[DType], Scalar]]]] = {
@@ -59,10 +54,15 @@ def operation(name: str, dtype: DType) -> str:
     return name
 
 
-def combined(w: Writer, prim: type[Primitive], x: Val, axes: Sequence[int]) -> Val:
-    """Reduce along axes by the operation of ``prim``."""
+def combined(
+    w: Writer, prim: type[Primitive], x: Val, axes: Sequence[int], dtype: DType | None = None
+) -> Val:
+    """Reduce along axes by the operation of ``prim``; from its neutral element in ``dtype``.
+
+    The neutral element of a widened operand is that of its own dtype, which may have no infinity.
+    """
     name, neutral = COMBINATIONS[prim]
-    start = w.constant(neutral(x.type.dtype), x.type.update(shape=()))
+    start = w.constant(neutral(dtype or x.type.dtype), x.type.update(shape=()))
     return ops.reduce(w, operation(name, x.type.dtype), x, start, axes)
 
 
@@ -70,7 +70,9 @@ def reduction(w: Writer, prim: Reduction, ins: Sequence[Val]) -> Sequence[Val]:
     (x,) = ins
     if not prim.axes:
         return (x,)
-    return (ops.convert(w, combined(w, type(prim), widened(w, x), prim.axes), x.type.dtype),)
+    dtype = x.type.dtype
+    found = combined(w, type(prim), widened(w, x), prim.axes, dtype)
+    return (ops.convert(w, found, dtype),)
 
 
 def cumulative(w: Writer, prim: Cumulative, ins: Sequence[Val]) -> Sequence[Val]:

@@ -94,3 +94,17 @@ def test_types_that_are_too_large_are_traced() -> None:
     shape = jax.eval_shape(lambda: jnp.zeros(SIZES).sum(0)).shape
     assert shape == SIZES[1:]
     assert jnp.zeros((0, 3)).size == 0
+
+
+@WRAPS
+def test_narrow_dtypes_have_their_own_neutral_elements(wrap: Any) -> None:
+    def extremes(x: Any) -> Any:
+        y = x.astype("float8_e4m3fn")
+        least, most = lax.reduce_max(y, (0,)), lax.reduce_min(y, (0,))
+        return least.astype("float32"), most.astype("float32")
+
+    assert [float(x) for x in wrap(extremes)(jnp.zeros(0))] == [-448, 448]
+    every = wrap(lambda x: lax.reduce_and(x.astype("uint4"), (0,)).astype("int32"))
+    assert int(every(jnp.zeros(0, "int32"))) == 15
+    near = wrap(lambda x: lax.erfc(x.astype("float8_e4m3fn")).astype("float32"))(jnp.ones(2))
+    np.testing.assert_allclose(near, 0.157, rtol=0.05)
