@@ -22,7 +22,8 @@ def symbolic_shape(
 ) -> Shape:
     """Return a shape with symbolic sizes.
 
-    Names denote sizes of at least 1; equal names under equal constraints are equal sizes.
+    Names denote sizes of at least 1, or of 0 under a constraint such as ``"b >= 0"``; equal names
+    under equal constraints are equal sizes.
 
     Args:
         shape_spec: sizes such as ``"b, 4*b + 1, 3"``; ``_`` is the size in ``like``, a last ``...``

@@ -3,7 +3,7 @@
 ``b`` and ``4*b + 1`` are values of :class:`SymbolicDim`, which behaves as an integer whose value is
 unknown. Arithmetic is exact and results have a normal form, so equal polynomials are equal values.
 Equality is that of polynomials; an order is decided by bounds, and is an error where they do not
-suffice. A named size is at least 1, and satisfies the constraints of its scope.
+suffice. A named size is at least 1 (0 under ``b >= 0``) and satisfies its scope's constraints.
 
 Source: JAX, "Shape polymorphism".
 """
@@ -431,17 +431,23 @@ def _atom_bounds(atom: _Atom, scope: SymbolicScope) -> Bounds:
 
 
 def _symbol_bounds(name: str, scope: SymbolicScope) -> Bounds:
-    """Return the bounds of a named size: at least 1, and those of constraints on it alone."""
-    low, high = 1.0, inf
+    """Return the bounds of a named size: those of constraints on it alone, else at least 1."""
+    lows, high = list[float](), inf
     for difference in scope.at_least_zero:
         terms = terms_of(difference)
         c, k = terms.pop(((name, 1),), 0), terms.pop(_ONE, 0)
         if c and not terms:
             if c > 0:
-                low = max(low, -(k // c))
+                lows.append(-(k // c))
             else:
                 high = min(high, k // -c)
-    return low, high
+    return max(0.0, *lows) if lows else 1.0, high
+
+
+def least(name: str, size: int) -> int:
+    """Return the least value of a name in a symbolic size."""
+    found = symbolic(size)
+    return 1 if found is None else int(_symbol_bounds(name, found.scope)[0])
 
 
 def at_least(size: int) -> bool | None:

@@ -19,7 +19,14 @@ from effax.ir.errors import IllTyped
 from effax.ir.primitive import ByReference, Primitive
 from effax.ir.recursion import postorder
 from effax.ir.sizes import evaluated, symbols_of, typical
-from effax.ir.symbolic import SymbolicScope, inconclusive, is_symbolic_dim, symbolic, terms_of
+from effax.ir.symbolic import (
+    SymbolicScope,
+    inconclusive,
+    is_symbolic_dim,
+    least,
+    symbolic,
+    terms_of,
+)
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import ArrayType, RefType, Shape, Type, array_type, ref_type
 
@@ -177,7 +184,7 @@ def _solve(size: int, found: int, where: str, values: dict[str, int]) -> bool:
     value, remainder = divmod(found - rest, c)
     if is_symbolic_dim(remainder):
         raise inconclusive(f"{found} == {known}")
-    if remainder or not value >= 1:
+    if remainder or not value >= min(1, least(name, size)):
         raise _no_size(size, found, where, values)
     values[name] = value
     return True
@@ -185,8 +192,10 @@ def _solve(size: int, found: int, where: str, values: dict[str, int]) -> bool:
 
 def _no_size(size: int, found: int, where: str, values: Values) -> IllTyped:
     given = "".join(f", where {name} = {n}" for name, n in values.items())
+    lows = ", ".join(f"{name} >= {min(1, least(name, size))}" for name in sorted(symbols_of(size)))
     return IllTyped(
         f"{where} of a call has another size than its symbolic size allows",
-        expected=f"{size}{given}, for sizes that are at least 1",
+        expected=f"{size}{given}, for {lows}",
         found=str(found),
+        remedy=None if found else "export the function with a constraint such as `b >= 0`",
     )

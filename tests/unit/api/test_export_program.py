@@ -245,7 +245,7 @@ def test_sizes_that_do_not_fit_are_refused() -> None:
     for shapes, message in (
         (((3, 3), (2,)), "axis 0 of x of a call"),
         (((4, 3), (3,)), "axis 0 of y of a call"),
-        (((0, 3), (0,)), "at least 1"),
+        (((0, 3), (0,)), r"for b >= 1(.|\n)*`b >= 0`"),
         (((4, 2), (2,)), "x of an exported function"),
         (((4, 3, 1), (2,)), "x of an exported function"),
     ):
@@ -309,6 +309,29 @@ def test_what_a_file_cannot_have_is_reported() -> None:
         export(with_ref)(cell, struct(b)).serialize()
     old: Exported = deserialize(OLD.read_bytes())
     assert old.program is None
+
+
+@READ
+def test_a_constraint_allows_the_size_0(read: Any) -> None:
+    (n,) = symbolic_shape("n", constraints=["n >= 0"])
+
+    def f(x: Any, w: Any) -> Any:
+        joined = jnp.concatenate([x, x * 2])
+        return joined @ w, jnp.sum(jnp.tanh(x), 0), x[:, None] + w.T, jnp.where(x > 0, x, 1)
+
+    made = read(export(f)(struct(n, 3), struct(3, 2)))
+    for size in (0, 1, 2):
+        x, w = jnp.ones((size, 3)), jnp.ones((3, 2))
+        for call in (made.call, jax.jit(made.call)):
+            for a, b in zip(call(x, w), f(x, w), strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-6)
+    slopes = jax.grad(lambda x, w: made.call(x, w)[1].sum())(jnp.ones((0, 3)), jnp.ones((3, 2)))
+    assert slopes.shape == (0, 3)
+    with pytest.raises(InconclusiveDimension):
+        export(lambda x: x[0])(struct(n))
+    few = export(lambda x: x)(struct(*symbolic_shape("n", constraints=["n >= 0", "n <= 2"])))
+    with pytest.raises(IllTyped, match="do not satisfy a constraint"):
+        few.call(jnp.ones(3))
 
 
 def test_symbolic_shapes() -> None:
