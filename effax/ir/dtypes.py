@@ -6,6 +6,7 @@ The weak dtype of a Python scalar yields to the dtype of an array. The lattice i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final, cast
 
@@ -71,6 +72,13 @@ def short_name(dtype: DType) -> str:
     if dtype == FLOAT0:
         return "float0"
     return _SHORT.get(dtype.name, dtype.name.replace("float", "f"))
+
+
+@cached(maxsize=None)
+def width(dtype: DType) -> int:
+    """Return the number of bits of an element; dtypes of fewer than 8 take a byte in memory."""
+    found = re.match(r"u?int([24])$|float([46])_", dtype.name)
+    return 8 * dtype.itemsize if found is None else int(found[1] or found[2])
 
 
 def dtype_words() -> frozenset[str]:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from effax.ir.dtypes import BOOL, INT32, DType, complex_dtype, family, real_dtype
+from effax.ir.dtypes import BOOL, INT32, DType, complex_dtype, family, real_dtype, width
 from effax.ir.errors import IllTyped
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims.common import numpy_semantics as m
@@ -145,14 +145,14 @@ class BitcastConvertType(Primitive):
 
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)
-        if x.dtype.itemsize != self.new_dtype.itemsize or "void" in (
+        if width(x.dtype) != width(self.new_dtype) or "void" in (
             family(x.dtype),
             family(self.new_dtype),
         ):
             raise IllTyped(
                 "bitcast_convert_type takes dtypes of one width",
-                expected=f"{x.dtype.itemsize * 8} bits",
-                found=f"{self.new_dtype} ({self.new_dtype.itemsize * 8} bits)",
+                expected=f"{width(x.dtype)} bits",
+                found=f"{self.new_dtype} ({width(self.new_dtype)} bits)",
             )
         return Typing((array_type(x.shape, self.new_dtype),))
 

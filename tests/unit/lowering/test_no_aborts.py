@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 import effax
 import effax.numpy as jnp
 from effax import lax
-from effax.ir.errors import EffaxError, LoweringError
+from effax.ir.errors import EffaxError, IllTyped, LoweringError
 
 jax: Any = effax
 WRAPS = pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
@@ -108,3 +109,16 @@ def test_narrow_dtypes_have_their_own_neutral_elements(wrap: Any) -> None:
     assert int(every(jnp.zeros(0, "int32"))) == 15
     near = wrap(lambda x: lax.erfc(x.astype("float8_e4m3fn")).astype("float32"))(jnp.ones(2))
     np.testing.assert_allclose(near, 0.157, rtol=0.05)
+
+
+@WRAPS
+def test_bits_are_read_as_dtypes_of_one_width(wrap: Any) -> None:
+    def read(x: Any, first: str, second: str) -> Any:
+        bits = lax.bitcast_convert_type(x.astype(first), second)
+        return bits.astype("int32")
+
+    x = jnp.array([1, -1])
+    assert wrap(lambda x: read(x, "int4", "uint4"))(x).tolist() == [1, 15]
+    for first, second in (("int8", "int4"), ("int4", "uint8"), ("uint4", "int2")):
+        with pytest.raises(IllTyped, match="dtypes of one width"):
+            wrap(partial(read, first=first, second=second))(x)
