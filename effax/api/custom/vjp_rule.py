@@ -17,7 +17,7 @@ from effax.arrays.binding import Operand
 from effax.arrays.conversion import as_value
 from effax.arrays.promotion import yields
 from effax.arrays.ref import Ref, TracedRef
-from effax.arrays.ref_functions import is_local, new_ref
+from effax.arrays.ref_functions import is_local
 from effax.arrays.rules.call_rules import CallRule, CallRules
 from effax.arrays.rules.call_site import CallSite
 from effax.arrays.tangents import tangent_for
@@ -77,8 +77,7 @@ class _Forward:
     """A traced forward rule: its program, and its residuals.
 
     A residual is an array, a reference among the arguments, or a Python value, which is passed to
-    the backward rule as it is. Of a reference that the rule made, the contents are a residual, and
-    the backward rule takes a new reference.
+    the backward rule as it is.
     """
 
     def __init__(
@@ -88,8 +87,7 @@ class _Forward:
         self.call = call
         self.refs: tuple[int, ...] = ()
         self._treedef: PyTreeDef | None = None
-        self._kinds: list[_Kind] = []
-        self._n_local = 0
+        self._kinds: list[int | _Static | None] = []
         site = call.site
         own = site.partial(fun)
 
@@ -122,21 +120,17 @@ class _Forward:
         outs, out_tree = tree.flatten(out)
         check_same_tree(out_tree, call.out_tree, f"the result of {rule}")
         residuals, self._treedef = tree.flatten(kept)
-        local: list[Ref] = []
-        self._kinds = [self._kind(x, leaves, local) for x in residuals]
-        self._n_local = len(local)
+        shown = result_names("residuals", self._treedef)
+        pairs = zip(residuals, shown, strict=True)
+        self._kinds = [self._kind(x, leaves, name) for x, name in pairs]
         self.refs = tuple(dict.fromkeys(i for i in self._kinds if isinstance(i, int)))
         arrays = [x for x, kind in zip(residuals, self._kinds, strict=True) if kind is None]
-        arrays += [ref[...] for ref in local]
         names = result_names(f"the result of {rule}", out_tree)
         triples = zip(outs, call.out_types, names, strict=True)
         return [cast_result(o, t, name) for o, t, name in triples], arrays
 
-    def _kind(self, x: object, leaves: Sequence[object], local: list[Ref]) -> _Kind:
-        """Return the position of a reference, a Python value, or None for an array.
-
-        References that the rule made are appended to ``local``, each once.
-        """
+    def _kind(self, x: object, leaves: Sequence[object], name: str) -> int | _Static | None:
+        """Return the position of a reference, a Python value, or None for an array."""
         if isinstance(x, Array | np.ndarray):
             return None
         if not isinstance(x, Ref):
@@ -144,30 +138,25 @@ class _Forward:
         for i, leaf in enumerate(leaves):
             if isinstance(leaf, Ref) and _is_same(leaf, x):
                 return i
-        if is_local(x):
-            known = [i for i, ref in enumerate(local) if _is_same(ref, x)]
-            if not known:
-                local.append(x)
-            return _Local(known[0] if known else len(local) - 1)
         raise RefError(
-            f"the forward rule of {self.call.site.label} returns a reference that it closes over",
-            expected="references that are arguments of the forward rule, or that it made",
+            f"the forward rule of {self.call.site.label} returns a reference that is not its "
+            f"argument: {name}",
+            expected="references that are arguments of the forward rule",
             found=shown_ref(x),
-            remedy="pass the reference as an argument, or use it in the backward rule by closure",
+            remedy="return its contents: `ref[...]`; the backward rule may make a reference of them"
+            if is_local(x)
+            else "pass the reference as an argument",
         )
 
     def joined(self, arrays: Sequence[object], refs: Sequence[object]) -> object:
         """Return the tree of residuals for the backward rule."""
         assert self._treedef is not None
-        n = len(arrays) - self._n_local
-        rest, local = iter(arrays[:n]), [new_ref(x) for x in arrays[n:]]
+        rest = iter(arrays)
         place = dict(zip(self.refs, refs, strict=True))
         leaves: list[object] = []
         for kind in self._kinds:
             if isinstance(kind, _Static):
                 leaves.append(kind.value)
-            elif isinstance(kind, _Local):
-                leaves.append(local[kind.position])
             else:
                 leaves.append(next(rest) if kind is None else place[kind])
         return tree.unflatten(self._treedef, leaves)
@@ -177,15 +166,6 @@ class _Static(NamedTuple):
     """A Python value among the residuals."""
 
     value: object
-
-
-class _Local(NamedTuple):
-    """A reference among the residuals that the forward rule made."""
-
-    position: int
-
-
-_Kind = int | _Static | _Local | None
 
 
 def _is_same(a: Ref, b: Ref) -> bool:
