@@ -12,7 +12,10 @@ import pytest
 import effax
 
 ROOT: Final = Path(effax.__file__).parent
-ROOMS: Final = ("api", "effects", "ir", "transforms", "lowering", "passes", "extend", "show")
+ROOMS: Final = (
+    *("effects", "ir", "transforms", "lowering", "passes", "arrays", "api"),
+    *("extend", "show"),
+)
 GLOBALS: Final = {
     "effax": effax,
     "jax": effax,

@@ -60,6 +60,7 @@ WITHOUT_A_TYPE: Final = {
     "effax.custom_derivatives.CustomVJPPrimal": STRUCTURE,
     "effax.custom_derivatives.custom_vjp_primal_tree_values": STRUCTURE,
     "effax.custom_derivatives.zero_from_primal": STRUCTURE,
+    "effax.debug.Session": STRUCTURE,
     "effax.experimental.io_callback": HOST,
     "effax.export.Exported": HOST,
     "effax.export.symbolic_args_specs": STRUCTURE,
