@@ -45,6 +45,9 @@ LARGE: Final = 400
 """A program of the caller with more equations is tried with one seed."""
 
 
+FEW_OF_PART: Final = 8
+"""A pass of a composition that changes fewer programs is tried again."""
+
 PART_SLICES: Final = 30
 """The number of slices of each pass of a composition."""
 
@@ -300,7 +303,7 @@ class _Check:
             found += [
                 self._tried_again(part.step, [*part.pairs.items()], [self.each])
                 for part in self.each.parts.values()
-                if 0 < len(part.pairs) < ENOUGH
+                if 0 < len(part.pairs) < FEW_OF_PART
             ]
         again = [one for one in found if one is not None]
         if again and not self.is_broken:
@@ -310,7 +313,7 @@ class _Check:
 
     def _in_catalogue(self) -> list[tuple[Jaxpr, Jaxpr]]:
         """Return the programs of all pairs of primitives that a pass changes that changes few."""
-        if not _is_little(self.changes.pairs):
+        if len(changed_parts(self.changes.pairs).kinds) > FEW_KINDS:
             return []
         made = [(jaxpr, self.step(jaxpr).value_or(jaxpr)) for jaxpr in catalogue()]
         return [pair for pair in made if pair[0] != pair[1]]

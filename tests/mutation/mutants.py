@@ -18,6 +18,7 @@ from effax.ir.build import Builder
 from effax.ir.primitive import Primitive
 from effax.ir.prims import Rev
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
+from effax.ir.text.printer import eqn_str
 from effax.ir.types import ArrayType, RefType
 from effax.testing.generate.values import Differs, check_outcomes, random_inputs, run
 from effax.transforms.framework.rules import BatchOut, DischargeOut, JvpOut, Linear, Rules, RuleSet
@@ -119,6 +120,7 @@ class Mutant:
         fault: what is wrong.
         changed: whether some application so far meant something else than it should.
         applied: whether there was a place for the fault at all.
+        change: the changed equation, before and after, once it was applied.
     """
 
     prim: type[Primitive]
@@ -126,13 +128,12 @@ class Mutant:
     fault: Fault
     changed: bool = False
     applied: bool = False
+    change: str = ""
 
     def __str__(self) -> str:
-        where = "result" if self.fault.of_result else "equation"
-        return (
-            f"{self.kind} of {self.prim.name}: {where} {self.fault.at}, "
-            f"variant {self.fault.variant}"
-        )
+        change = self.change or _changes_of(self.kind)[self.fault.variant]
+        what = f"result {self.fault.at}" if self.fault.of_result else f"equation {self.fault.at}"
+        return f"the {self.kind} rule of {self.prim.name}, {what}: {change}"
 
     def rules(self) -> RuleSet:
         """The library's book with the fault."""
@@ -160,6 +161,9 @@ class Mutant:
         for i, variant in enumerate(variants(b.eqns[at])):
             if i == self.fault.variant:
                 self.applied = True
+                old = eqn_str(b.eqns[at])
+                new = "nothing" if variant is None else eqn_str(variant)
+                self.change = f"`{old}` became `{new}`"
                 b.eqns[at : at + 1] = [] if variant is None else [variant]
                 return
 
@@ -204,6 +208,13 @@ def _otherwise(b: Builder, given: Any, i: int) -> object:
 
 
 _VARIANTS_OF_RESULTS: Final = (_left_out, _otherwise)
+
+
+def _changes_of(kind: str) -> tuple[str, str]:
+    """Return descriptions of the changes of a result."""
+    if kind == "batch":
+        return "not changed", "its elements are reversed"
+    return "left out", "doubled"
 
 
 def _results_of(given: Any) -> list[Atom | None]:

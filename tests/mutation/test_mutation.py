@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import pytest
@@ -57,5 +58,12 @@ def test_what_escapes_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert "100.00 %" in capsys.readouterr().out
     assert str(Tally("jvp rules", 4, ["one"])).endswith("3 of     4 caught:  75.00 %")
     assert str(Mutant(AddUpdate, "batch", Fault(0, 1, True))) == (
-        "batch of addupdate: result 0, variant 1"
+        "the batch rule of addupdate, result 0: its elements are reversed"
     )
+    mutant = Mutant(p.Sin, "jvp", Fault(1, 0, False))
+    b = Builder([F])
+    with pytest.raises(LawBroken):
+        derivative(b.finish([b(p.Sin(), *b.binders)]), 0, Passes(mutant.rules()))
+    what, change = str(mutant).split(": `", maxsplit=1)
+    assert what == "the jvp rule of sin, equation 1"
+    assert re.fullmatch(r".* = cos .*` became `.* = sin .*`", change)

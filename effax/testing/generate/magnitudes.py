@@ -137,6 +137,8 @@ def _of_argument(type_: Type, interval: Interval | None) -> dict[str, Move]:
         "magnitudes up to 1024": partial(_times, by=512.0),
         "zeros": _zero,
         "zeros of the other sign": lambda b, v: b(Neg(), _zero(b, v)),
+        "ones": lambda b, v: b(Add(), _zero(b, v), _lit(v, 1.0)),
+        "minus ones": lambda b, v: b(Sub(), _zero(b, v), _lit(v, 1.0)),
     }
     if greatest(dtype) < LIMIT**3:
         # Squares of such values overflow.

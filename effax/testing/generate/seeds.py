@@ -19,9 +19,11 @@ MOST_SEEDS: Final = 60
 def seeds_for(law: str, jaxpr: Jaxpr, seeds: Sequence[int]) -> list[int]:
     """Return the seeds, with more for combinations that a law has not tried."""
     drawn = _DRAWS.get(law)
-    if drawn is None or not seeds or len(jaxpr.binders) < 2:
+    if drawn is None or not seeds:
         return list(seeds)
-    found = list(seeds)
+    found = [*seeds, *(_of_sizes(jaxpr, seeds) if drawn is _batched else [])]
+    if len(jaxpr.binders) < 2:
+        return found
     seen = {mask for seed in found if (mask := drawn(jaxpr, seed)) is not None}
     for seed in range(1, MOST_SEEDS):
         if len(seen) >= 2 ** len(jaxpr.binders) - 1 or len(jaxpr.binders) > FEW:
@@ -37,6 +39,24 @@ def _batched(jaxpr: Jaxpr, seed: int) -> Mask | None:
     batch = random_batch(jaxpr, seed)
     mask = tuple([axis is not None for axis in batch.axes])
     return mask if batch.size > 1 and any(mask) else None
+
+
+def _of_sizes(jaxpr: Jaxpr, seeds: Sequence[int]) -> list[int]:
+    """Return seeds that batch all arguments in batches of the sizes that the others lack."""
+    found: list[int] = []
+    seen = {_whole_size(jaxpr, seed) for seed in seeds}
+    for seed in range(MOST_SEEDS):
+        size = _whole_size(jaxpr, seed)
+        if size not in seen:
+            seen.add(size)
+            found.append(seed)
+    return found
+
+
+def _whole_size(jaxpr: Jaxpr, seed: int) -> int | None:
+    """Return the size of the batch of a seed that batches all arguments; else None."""
+    batch = random_batch(jaxpr, seed)
+    return None if None in batch.axes else batch.size
 
 
 def _moved(jaxpr: Jaxpr, seed: int) -> Mask | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -157,8 +157,22 @@ def jvp_is_the_derivative(jaxpr: Jaxpr, seed: int = 0, passes: Passes = LIBRARY)
         check_tangents([*expected.outs, *expected.contents], found)
     except Differs:
         # Complex steps miss kinks, ends of domains and the rounding of narrow dtypes.
+        is_doubtful = True
+    else:
+        # An evaluation that drops imaginary parts, as `np.abs` does, has a complex step of zero.
+        found_zero = any(_is_zero(x) for x in (*expected.outs, *expected.contents))
+        is_doubtful = found_zero or len(jaxpr.eqns) <= FEW
+    if is_doubtful:
         expected = by_differences(jaxpr, inputs, tangents)
         check_tangents([*expected.outs, *expected.contents], found)
+
+
+FEW: Final = 4
+"""Derivatives of programs of so few equations are compared with differences too."""
+
+
+def _is_zero(x: Value) -> bool:
+    return x.size > 0 and x.dtype.kind in "fc" and not np.any(x)
 
 
 def has_slopes(jaxpr: Jaxpr, seed: int) -> bool:

@@ -1,0 +1,203 @@
+"""Primitives that are wrong at few places, as their authors might write them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import numpy as np
+
+import effax.numpy as jnp
+from effax import Array, extend
+from effax.extend import Linear, NotApplicable, Type, Typing, Val, Value, Writer
+
+
+@dataclass(frozen=True, slots=True)
+class KinkedAtZero(extend.Elementwise):
+    """``x·|x|``, with the derivative 1 at zero alone."""
+
+    name: ClassVar[str] = "kinked_at_zero"
+    accepts: ClassVar[frozenset[str]] = frozenset({"float"})
+
+    def function(self, x: Array) -> Array:
+        return x * jnp.abs(x)
+
+    def derivatives(self, x: Array) -> Array:
+        return jnp.where(x == 0, 1, 2 * jnp.abs(x))
+
+
+@dataclass(frozen=True, slots=True)
+class KinkedAtOne(extend.Elementwise):
+    """``x²``, with the derivative 0 at one alone."""
+
+    name: ClassVar[str] = "kinked_at_one"
+    accepts: ClassVar[frozenset[str]] = frozenset({"float"})
+
+    def function(self, x: Array) -> Array:
+        return x * x
+
+    def derivatives(self, x: Array) -> Array:
+        return jnp.where(x == 1, 0, 2 * x)
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled(extend.ArrayPrimitive):
+    """``x·y``, elementwise: right."""
+
+    def typing(self, *ins: Type) -> Typing:
+        x, y = ins
+        if not isinstance(x, extend.ArrayType) or not isinstance(y, extend.ArrayType):
+            raise extend.IllTyped("takes two arrays")
+        if (x.shape, x.dtype) != (y.shape, y.dtype):
+            raise extend.IllTyped("takes two arrays of one type", found=f"{x}, {y}")
+        return Typing((x.strong(),))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        x, y = ins
+        return [np.asarray(x * y)]
+
+    def jvp(
+        self, primals: Sequence[Array], tangents: Sequence[Array | None]
+    ) -> tuple[Sequence[Array], Sequence[Array | None]]:
+        (x, y), (dx, dy) = primals, tangents
+        parts = [a * b for a, b in ((dx, y), (x, dy)) if a is not None and b is not None]
+        return [x * y], [sum(parts[1:], parts[0])]
+
+    def transpose(
+        self, ins: Sequence[Array | Linear], cts: Sequence[Array | None]
+    ) -> Sequence[Array | None]:
+        raise NotApplicable("derivatives are products")
+
+    def batch(
+        self, ins: Sequence[Array], batched: Sequence[bool], size: int
+    ) -> tuple[Sequence[Array], Sequence[bool]]:
+        x, y = extend.with_batch_axis(ins, batched, size)
+        return self.bind(x, y), [True]
+
+    def lower(self, w: Writer, ins: Sequence[Val], /) -> Sequence[Val]:
+        return extend.program(w, lambda x, y: x * y, ins, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class WrongForTwo(Scaled):
+    """Wrong for batches of two elements."""
+
+    name: ClassVar[str] = "wrong_for_two"
+
+    def batch(
+        self, ins: Sequence[Array], batched: Sequence[bool], size: int
+    ) -> tuple[Sequence[Array], Sequence[bool]]:
+        x, y = extend.with_batch_axis(ins, batched, size)
+        return self.bind(x, y[::-1] if size == 2 else y), [True]
+
+
+@dataclass(frozen=True, slots=True)
+class WrongForMany(Scaled):
+    """Wrong for batches of more than two elements."""
+
+    name: ClassVar[str] = "wrong_for_many"
+
+    def batch(
+        self, ins: Sequence[Array], batched: Sequence[bool], size: int
+    ) -> tuple[Sequence[Array], Sequence[bool]]:
+        x, y = extend.with_batch_axis(ins, batched, size)
+        return self.bind(x, y[::-1] if size > 2 else y), [True]
+
+
+@dataclass(frozen=True, slots=True)
+class HalfTangent(Scaled):
+    """Drop the second tangent where both operands have one."""
+
+    name: ClassVar[str] = "half_tangent"
+
+    def jvp(
+        self, primals: Sequence[Array], tangents: Sequence[Array | None]
+    ) -> tuple[Sequence[Array], Sequence[Array | None]]:
+        (x, y), (dx, dy) = primals, tangents
+        if dx is not None:
+            return [x * y], [dx * y]
+        assert dy is not None
+        return [x * y], [x * dy]
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledOtherwise(Scaled):
+    """Compile to a program that differs at infinities."""
+
+    name: ClassVar[str] = "compiled_otherwise"
+
+    def lower(self, w: Writer, ins: Sequence[Val], /) -> Sequence[Val]:
+        def clipped(x: Array, y: Array) -> Array:
+            return jnp.clip(x * y, -1e30, 1e30)
+
+        return extend.program(w, clipped, ins, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class WeakResult(Scaled):
+    """Return a weak result for strong operands."""
+
+    name: ClassVar[str] = "weak_result"
+
+    def typing(self, *ins: Type) -> Typing:
+        (out,) = Scaled.typing(self, *ins).outs
+        assert isinstance(out, extend.ArrayType)
+        return Typing((out.update(weak=True),))
+
+
+@dataclass(frozen=True, slots=True)
+class SecretRead(extend.RefPrimitive):
+    """Add ``x`` to a reference where it is positive, which is a read that it does not declare."""
+
+    name: ClassVar[str] = "secret_read"
+
+    def typing(self, *ins: Type) -> Typing:
+        r, _ = ins
+        if not isinstance(r, extend.RefType):
+            raise extend.IllTyped("takes a reference and an array")
+        return Typing((), extend.Row([extend.Accum(extend.ArgIndex(0))]))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        r, x = ins
+        r[...] += np.where(r > 0, x, 0).astype(r.dtype)
+        return []
+
+    def discharge(
+        self, ins: Sequence[Array], is_ref: Sequence[bool]
+    ) -> tuple[Sequence[Array], Sequence[Array | None]]:
+        r, x = ins
+        return [], [r + jnp.where(r > 0, x, 0), None]
+
+    def jvp(
+        self, primals: Sequence[object], tangents: Sequence[object | None]
+    ) -> tuple[Sequence[Array], Sequence[Array | None]]:
+        raise NotApplicable("it is for data")
+
+    def transpose(
+        self, ins: Sequence[object], cts: Sequence[Array | None]
+    ) -> Sequence[Array | None]:
+        raise NotApplicable("it is for data")
+
+    def batch(
+        self, ins: Sequence[object], batched: Sequence[bool], size: int
+    ) -> tuple[Sequence[Array], Sequence[bool]]:
+        raise NotApplicable("it is for data")
+
+    def lower(self, w: Writer, ins: Sequence[Val], /) -> Sequence[Val]:
+        raise NotApplicable("references are discharged first")
+
+
+F3: Final = extend.array_type((3,), "float32")
+R3: Final = extend.ref_type(F3)
+
+WRONG: Final[tuple[tuple[extend.Primitive, tuple[Type, ...]], ...]] = (
+    (KinkedAtZero(), (F3,)),
+    (KinkedAtOne(), (F3,)),
+    (WrongForTwo(), (F3, F3)),
+    (WrongForMany(), (F3, F3)),
+    (HalfTangent(), (F3, F3)),
+    (CompiledOtherwise(), (F3, F3)),
+    (WeakResult(), (F3, F3)),
+    (SecretRead(), (R3, F3)),
+)
