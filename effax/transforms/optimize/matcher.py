@@ -161,17 +161,17 @@ def match_app(app: App, eqn: Eqn, scope: Scope, match: Match) -> bool:
 def _match_operands(app: App, eqn: Eqn, scope: Scope, match: Match) -> bool:
     args, ins = app.args, eqn.ins
     last = args[-1] if args else None
+    if not isinstance(last, Rest | IndexHole):
+        return len(args) == len(ins) and all(
+            match_atom(p, a, scope, match) for p, a in zip(args, ins, strict=True)
+        )
     if isinstance(last, Rest):
         n = len(args) - 1
         if len(ins) < n or not match_rest(last.name, ins[n:], scope, match):
             return False
-    elif isinstance(last, IndexHole):
+    else:
         n = len(args) - 1
         if len(ins) < n or not _match_index(last, eqn, ins[n:], scope, match):
-            return False
-    else:
-        n = len(args)
-        if len(ins) != n:
             return False
     return all(match_atom(p, a, scope, match) for p, a in zip(args[:n], ins[:n], strict=True))
 
@@ -238,12 +238,17 @@ def match_atom(pattern: Pattern, atom: Atom, scope: Scope, match: Match) -> bool
 
 def match_name(name: str, atom: Atom, scope: Scope, match: Match) -> bool:
     """Bind a name, or compare with its binding; return whether it matches."""
-    found, path = _outermost(atom, scope)
-    return (
-        _may_be_bound(name, path, match)
-        and match.atoms.setdefault(name, found) == found
-        and (not (path or match.scopes) or match.scopes.setdefault(name, path) == path)
-    )
+    path = OUTSIDE
+    if scope.outer is not None:
+        atom, path = _outermost(atom, scope)
+    known = match.atoms.get(name)
+    if known is not None:
+        # Equal variables of two programs are two.
+        return known == atom and match.scopes.get(name, OUTSIDE) == path
+    match.atoms[name] = atom
+    if path:
+        match.scopes[name] = path
+    return _may_be_bound(name, path, match)
 
 
 def _may_be_bound(name: str, path: Path, match: Match) -> bool:

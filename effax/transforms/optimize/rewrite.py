@@ -17,7 +17,7 @@ primitives match in both orders. Both sides are equal bit by bit, which the law
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeVar
 
@@ -182,10 +182,19 @@ class Rewriting:
 
 
 class _OrderedRule(NamedTuple):
-    """A rule, and its left side in one order of the operands that commute."""
+    """A rule, its left side in one order of the operands that commute, and what is compared first.
+
+    Attributes:
+        rule: the rule.
+        left: its left side.
+        families: the families of the first operand; None for all.
+        operands: the positions of operands that are equations, with the class; None for a number.
+    """
 
     rule: RewriteRule
     left: App
+    families: Set[str] | None
+    operands: tuple[tuple[int, type[Primitive] | None], ...]
 
 
 class _Compiled(NamedTuple):
@@ -205,7 +214,9 @@ def _compiled(rules: Iterable[RewriteRule]) -> _Compiled:
     for rule in rules:
         if isinstance(rule.left, App):
             ordered = made.single.setdefault(rule.left.kind, [])
-            ordered += [_OrderedRule(rule, left) for left in orders(rule.left)]
+            families = None if rule.families == ANY else rule.families
+            for left in orders(rule.left):
+                ordered.append(_OrderedRule(rule, left, families, _operands(left)))
         if isinstance(rule.left, Seq) or any(
             isinstance(part, App) and _may_have_effects(part.kind) for part in parts(rule.left)
         ):
@@ -214,6 +225,16 @@ def _compiled(rules: Iterable[RewriteRule]) -> _Compiled:
             assert isinstance(last, App), "checked where the rule was made"
             made.sequences.setdefault(last.kind, []).extend(OrderedSeq(rule, s) for s in several)
     return made
+
+
+def _operands(left: App) -> tuple[tuple[int, type[Primitive] | None], ...]:
+    return tuple(
+        [
+            (i, arg.kind if isinstance(arg, App) else None)
+            for i, arg in enumerate(left.args)
+            if isinstance(arg, App | Number)
+        ]
+    )
 
 
 def _may_have_effects(kind: type[Primitive]) -> bool:
@@ -326,9 +347,9 @@ class _Run:
         if self.cost is not None and self.slow is not None:
             # Not later: equations of a right side that is rejected must not be taken in.
             self.slow.known.sync()
-        for rule, left in self.rules.get(type(eqn.prim), ()):
-            match = self.matched(rule, left, eqn)
-            right = None if match is None else decided(rule, match)
+        for ordered in self.rules.get(type(eqn.prim), ()):
+            match = self.matched(ordered, eqn)
+            right = None if match is None else decided(ordered.rule, match)
             if match is None or right is None:
                 continue
             begun = len(b.eqns), b.next_id
@@ -342,11 +363,20 @@ class _Run:
             b.next_id = begun[1]
         return None
 
-    def matched(self, rule: RewriteRule, left: App, eqn: Eqn) -> Match | None:
+    def matched(self, ordered: _OrderedRule, eqn: Eqn) -> Match | None:
         """Return the match of a left side, if all of it is free of effects."""
-        ins = eqn.ins
-        if rule.families != ANY and (not ins or family(ins[0].type.dtype) not in rule.families):
+        rule, left, families, operands = ordered
+        ins, by_var = eqn.ins, self.by_var
+        if families is not None and (not ins or family(ins[0].type.dtype) not in families):
             return None
+        for i, kind in operands:
+            a = ins[i] if i < len(ins) else None
+            if isinstance(a, Var):
+                inner = by_var.get(a.id)
+                if inner is None or type(inner.prim) is not kind:
+                    return None
+            elif kind is not None:
+                return None
         match = Match()
         match.outside = rule.outside
         if not match_app(left, eqn, self.scope, match):

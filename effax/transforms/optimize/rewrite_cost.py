@@ -22,6 +22,7 @@ class CostFunction(Protocol):
 
     def __call__(self, jaxpr: Jaxpr, /) -> float:
         """Return the cost."""
+        raise NotImplementedError
 
 
 def equation_count(jaxpr: Jaxpr, /) -> float:

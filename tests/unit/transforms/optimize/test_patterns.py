@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ from typing import ClassVar
 import pytest
 from returns.result import Failure
 
+import effax
+import effax.numpy as jnp
 from effax import extend
 from effax.ir import Jaxpr, parse, registry
 from effax.ir import prims as p
@@ -212,6 +215,19 @@ def test_matches_have_their_path_and_positions() -> None:
     assert hoistable.atoms["x"] == LOOP.binders[0]
 
 
+def test_equal_variables_of_two_programs_are_two() -> None:
+    # Both are variable 0; the inner one is a carry.
+    program = parse("""{ lambda ; a:f32[]. let
+        b:f32[] = scan[
+          jaxpr={ lambda ; a:f32[]. let b:f32[] = exp a in (b,) }
+          length=3 n_carry=1 n_consts=0 reverse=False unroll=1
+        ] a
+      in (b,) }""")
+    inside = Body(contains=[App(p.Exp, x)])
+    assert not match(App(p.Scan, x, bodies=[inside]), program)
+    assert len(match(App(p.Scan, y, bodies=[inside]), program)) == 1
+
+
 def test_values_of_literals_are_read() -> None:
     program = parse("{ lambda ; a:f32[]. let b:f32[] = mul a 3.0:f32[] in (b,) }")
     (found,) = match(App(p.Mul, x, c), program)
@@ -340,6 +356,21 @@ def test_a_store_is_not_forwarded_over_a_loop_that_writes() -> None:
     forward = rewriting([RULES["forward"]])
     assert forward(written).unwrap() is written
     assert forward(read).unwrap().outs == read.binders[1:]
+
+
+def test_rules_are_passes_of_jit() -> None:
+    memory = Pass("memory", rewriting([RULES["forward"], RULES["accumulate"], RULES["hoist"]]))
+    ref = effax.new_ref(jnp.zeros(3))
+
+    def step(x: effax.Array) -> effax.Array:
+        ref[0] = ref[0] + x
+        return effax.lax.fori_loop(0, 3, lambda _, c: c * jnp.exp(x), x) + ref[0]
+
+    fast = effax.jit(step, passes=memory)
+    assert {"addupdate", "exp"} <= {eqn.prim.name for eqn in fast.trace(1.0).eqns}
+    one = jnp.ones(())
+    assert fast(one) == pytest.approx(math.exp(3) + 1) and ref[0] == 1
+    assert step(one) == pytest.approx(math.exp(3) + 2) and ref[0] == 2
 
 
 def test_functions_return_sequences_too() -> None:
