@@ -35,7 +35,7 @@ from effax.ir.analysis.queries import (
 )
 from effax.ir.axes import Axes, Axis
 from effax.ir.build import Builder, Template, TemplateEqn, Where, lit, template, typing_of
-from effax.ir.dtypes import DType
+from effax.ir.dtypes import DType, as_dtype
 from effax.ir.edit.loops import (
     LoopBody,
     LoopStep,
@@ -213,6 +213,7 @@ __all__ = [
     "alpha_eq",
     "analyze",
     "array_type",
+    "as_dtype",
     "branch_regions",
     "call_region",
     "check",

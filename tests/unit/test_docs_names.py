@@ -112,7 +112,7 @@ def test_signatures_on_pages_are_those_of_the_surface() -> None:
     texts = [page.read_text("utf-8") for page in PAGES]
     blocks = [b for text in texts for b in re.findall(r"```py\n(.*?)```", text, re.DOTALL)]
     parts = [re.split(r"^(?=\w)", block, flags=re.MULTILINE) for block in blocks]
-    signatures = [signature for found in parts for signature in found if signature]
+    signatures = [part for found in parts for part in found if part.startswith("def ")]
     assert len(signatures) > 10
     assert [s for s in signatures if joined(s) not in surface] == []
 
