@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, Literal, get_args
 
 from effax.ir.analysis.cost.count import work_of_equations
@@ -61,7 +62,7 @@ HEAT: Final = "#e8590c"
 HEATS: Final = (0.06, 0.14, 0.26, 0.42, 0.62)
 """The opacities of the shades."""
 
-NO_SHADES: Final[Shades] = {}
+NO_SHADES: Final[Shades] = MappingProxyType({})
 
 
 def shades(jaxpr: Jaxpr, by: HeatBy | None) -> Shades:
