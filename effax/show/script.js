@@ -184,8 +184,9 @@
   });
   document.body.classList.add("alive");
   // A long program opens folded, with as many boxes open as the window has room for.
-  const room = () => window.innerHeight - svg.getBoundingClientRect().top - 30;
-  const fits = () => place(root) + margin <= room() && fitting() >= 0.7;
+  const room = window.innerHeight - svg.getBoundingClientRect().top - 30;
+  const wide = svg.parentNode.clientWidth / 0.7;
+  const fits = () => place(root) + margin <= room && extent(root) + margin <= wide;
   const frames = [...svg.querySelectorAll(".fx-frame")];
   const depth = (box) => {
     let n = 0;
@@ -199,17 +200,15 @@
         if (depth(box) !== level || box.parentNode.closest(".shut")) continue;
         if (!tries--) return;
         shut(box, false);
-        redraw();
         if (!fits()) shut(box, true);
       }
     }
   };
-  redraw();
-  if (!fits() && svg.querySelectorAll(".fx-e").length > 80) {
+  if (svg.querySelectorAll(".fx-e").length > 80 && !fits()) {
     tools.fold();
     open();
-    redraw();
   }
+  redraw();
   zoom = Math.max(fitting(), 0.7);
   redraw();
   // A wide picture begins with its first box in view.
