@@ -12,6 +12,7 @@ import numpy as np
 from effax.ir.dtypes import BOOL, DType, as_dtype, family
 from effax.ir.errors import IllTyped
 from effax.ir.primitive import Primitive, Typing, Value
+from effax.ir.prims.common.numpy_semantics import is_narrow_float
 from effax.ir.prims.common.operands import (
     NUMBERS,
     arrays,
@@ -101,5 +102,5 @@ def _dot_type(lhs: ArrayType, rhs: ArrayType, shape: Shape, dtype: DType) -> Arr
 def _working_dtype(operands: DType, result: DType) -> DType:
     if family(operands) == "bool":
         return BOOL if family(result) == "bool" else result
-    narrow = operands.kind == "V" or operands == as_dtype("float16")
+    narrow = operands.kind == "V" or is_narrow_float(operands)
     return as_dtype("float32") if narrow else np.promote_types(operands, result)

@@ -12,6 +12,7 @@ import numpy as np
 from effax.ir.dtypes import DType, as_dtype
 from effax.ir.errors import IllTyped
 from effax.ir.primitive import Primitive, Typing, Value
+from effax.ir.prims.common.numpy_semantics import is_narrow_float
 from effax.ir.prims.common.operands import NUMBERS, arrays, check_dtype, check_same_dtype
 from effax.ir.types import Shape, Type
 from effax.ir.work import Work, moved
@@ -98,7 +99,7 @@ class ConvGeneralDilated(Primitive):
         lhs, rhs = ins
         space = self.space(lhs.shape, rhs.shape)
         wanted = self.preferred_element_type or lhs.dtype
-        narrow = lhs.dtype.kind == "V" or lhs.dtype == np.float16
+        narrow = lhs.dtype.kind == "V" or is_narrow_float(lhs.dtype)
         work = as_dtype("float32") if narrow else np.promote_types(lhs.dtype, wanted)
         groups = self.feature_group_count
         x = self._dilated(lhs.astype(work))

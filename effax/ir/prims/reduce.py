@@ -11,6 +11,7 @@ import numpy as np
 
 from effax.ir.dtypes import DType, family, int_bounds, is_integer
 from effax.ir.primitive import Primitive, Typing, Value
+from effax.ir.prims.common.numpy_semantics import is_narrow_float
 from effax.ir.prims.common.operands import (
     BITS,
     FLOATS,
@@ -66,7 +67,9 @@ class Reduction(Primitive):
 
 def _wide(x: Value) -> Value:
     """Return an operand of a narrow dtype in float32, in which XLA may accumulate."""
-    return x.astype(np.float32) if x.dtype.kind == "V" or x.dtype == np.float16 else x
+    # NumPy's kind of float8_e5m2 is that of its own floats.
+    narrow = x.dtype.kind == "V" or is_narrow_float(x.dtype)
+    return x.astype(np.float32) if narrow else x
 
 
 def _accumulated(

@@ -122,3 +122,14 @@ def test_bits_are_read_as_dtypes_of_one_width(wrap: Any) -> None:
     for first, second in (("int8", "int4"), ("int4", "uint8"), ("uint4", "int2")):
         with pytest.raises(IllTyped, match="dtypes of one width"):
             wrap(partial(read, first=first, second=second))(x)
+
+
+@WRAPS
+@pytest.mark.parametrize("dtype", ["float8_e5m2", "float8_e4m3fn", "bfloat16", "float16"])
+def test_narrow_floats_are_summed_in_a_wide_dtype(wrap: Any, dtype: str) -> None:
+    x = jnp.asarray([1, 2, 3, 1, 2, 3, 1, 2]).astype(dtype)
+    expected = np.cumsum(np.asarray(x, "float32")).astype(x.dtype).astype("float32")
+    total, running = wrap(lambda x: (x.sum(), lax.cumsum(x, 0)))(x)
+    assert float(total) == expected[-1]
+    assert float(wrap(lambda x: x @ jnp.ones_like(x))(x)) == expected[-1]
+    np.testing.assert_array_equal(np.asarray(running, "float32"), expected)
