@@ -54,6 +54,7 @@ MODULES: Final = (
     "effax.testing.generate.features",
     "effax.testing.strategies",
     "effax.show",
+    "effax.drop_in",
 )
 """The public modules; public are the names in their ``__all__``, and no others."""
 

@@ -16,8 +16,9 @@ import pytest
 pytestmark = pytest.mark.slow
 
 FOLDER = Path(__file__).parents[2] / "docs"
-# The programs of that page are shown for two libraries, and have a test of their own.
-OTHERS = {"differences.md"}
+# The programs of these pages are shown for two libraries, or replace JAX in their process, and have
+# tests of their own.
+OTHERS = {"differences.md", "drop-in.md"}
 
 
 def code_of(page: Path) -> str:

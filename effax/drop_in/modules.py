@@ -1,0 +1,122 @@
+"""Modules of JAX as modules of effax: their names, and errors for those that effax lacks."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+from typing import Final, TypeVar
+
+from effax.ir.errors import EffaxError
+
+VERSION: Final = "0.12.0"
+"""The version of JAX whose names and meanings effax follows."""
+
+MODULES: Final = (
+    "jax",
+    "jax.ad_checkpoint",
+    "jax.checkpoint_policies",
+    "jax.custom_batching",
+    "jax.custom_derivatives",
+    "jax.debug",
+    "jax.experimental",
+    "jax.export",
+    "jax.flatten_util",
+    "jax.lax",
+    "jax.nn",
+    "jax.nn.initializers",
+    "jax.numpy",
+    "jax.numpy.fft",
+    "jax.numpy.linalg",
+    "jax.ops",
+    "jax.random",
+    "jax.ref",
+    "jax.sharding",
+    "jax.tree",
+    "jax.tree_util",
+    "jax.typing",
+)
+"""The modules of JAX that effax has, each under the same name."""
+
+OWN: Final = {
+    "jax": {
+        "__version__": VERSION,
+        "__version_info__": tuple(map(int, VERSION.split("."))),
+    },
+}
+"""Names whose values are JAX's, by module."""
+
+REMEDY: Final = (
+    "use another name; docs/drop-in.md lists what runs; "
+    "report in an issue of effax which program needs it"
+)
+
+
+class MissingAttribute(EffaxError, AttributeError):
+    """A program uses a name of JAX that effax lacks."""
+
+
+class MissingModule(EffaxError, ModuleNotFoundError):
+    """A program imports a module, or a name of a module, of JAX that effax lacks."""
+
+
+Missing = TypeVar("Missing", MissingAttribute, MissingModule)
+
+
+class DropInModule(ModuleType):
+    """A module of JAX, whose names are those that the module of effax lists."""
+
+    def __init__(self, name: str) -> None:
+        target = import_module(effax_name(name))
+        super().__init__(name, target.__doc__)
+        self.__dict__.update({x: getattr(target, x) for x in public_names(target)})
+        self.__dict__.update(OWN.get(name, {}))
+        self.__all__ = [x for x in names_of(name) if not x.startswith("_")]
+
+    def __getattr__(self, name: str) -> object:
+        full = f"{self.__name__}.{name}"
+        if full not in MODULES:
+            raise missing(MissingAttribute, full)
+        return module_of(full)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*self.__dict__, *self.__all__})
+
+
+@cache
+def module_of(name: str) -> DropInModule:
+    """Return the one module of a name in the process, imported or not."""
+    return DropInModule(name)
+
+
+def effax_name(name: str) -> str:
+    """Return the name of the module of effax behind a module of JAX."""
+    return f"effax{name.removeprefix('jax')}"
+
+
+def public_names(target: ModuleType) -> list[str]:
+    """Return the names that a module of effax lists, without modules."""
+    names: list[str] = target.__all__
+    return [name for name in names if not isinstance(getattr(target, name), ModuleType)]
+
+
+def names_of(module: str) -> list[str]:
+    """Return the names of a module of JAX that effax has, its modules included."""
+    inner = [m.rpartition(".")[2] for m in MODULES if m.rpartition(".")[0] == module]
+    return [*public_names(import_module(effax_name(module))), *inner, *OWN.get(module, {})]
+
+
+def missing(kind: type[Missing], full: str) -> Missing:
+    """Return the error for the use of a name that effax lacks."""
+    module, _, name = full.rpartition(".")
+    near = ", ".join(_near(module, name))
+    return kind(f"effax lacks {full}", f"a name such as {near}" if near else None, remedy=REMEDY)
+
+
+def _near(module: str, name: str) -> list[str]:
+    """Return names near a missing one: the same name elsewhere, else similar ones of the module."""
+    same = [f"{other}.{name}" for other in MODULES if name in names_of(other)]
+    if same or module not in MODULES:
+        return same[:3]
+    return [f"{module}.{x}" for x in get_close_matches(name, names_of(module))]
