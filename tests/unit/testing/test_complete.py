@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
+from typing import Final
 
-from effax.testing import laws
+from effax.ir import walk
+from effax.ir.registry import own_primitives
+from effax.testing import generate, laws
+from effax.testing.generate.catalogue import catalogue
 from effax.testing.laws import Law
+
+CASES: Final = "it needs operands that random values are not; array_cases.py has cases"
+OF_AXES: Final = "it is made of others by `shard_map`"
+OF_HOST: Final = "`effax.testing.laws.recording` inserts calls"
+WITHOUT: Final[dict[str, str]] = {
+    **dict.fromkeys(("cholesky", "eigh", "fft", "lu", "qr", "svd", "triangular_solve"), CASES),
+    **dict.fromkeys(("conv_general_dilated", "cumlogsumexp"), CASES),
+    **dict.fromkeys(("scatter_max", "scatter_min", "scatter_mul"), CASES),
+    **dict.fromkeys(("debug_callback", "io_callback", "pure_callback"), OF_HOST),
+    "all_gather_invariant": OF_AXES,
+    "bitcast_convert_type": "rounding decides its results",
+    "custom_lin": "partial evaluation makes it of `custom_vjp_call`",
+    "dim_value": "it needs symbolic sizes, which are not evaluated",
+    "straight_through": "its derivative is not that of its value",
+}
+"""Primitives that no random program has, and the reason."""
 
 
 def test_every_law_is_in_laws() -> None:
@@ -18,3 +40,17 @@ def test_every_law_is_in_laws() -> None:
         if isinstance(value, Law) and value.check.__module__ == module.__name__
     }
     assert defined == {law.name for law in laws.LAWS}
+
+
+def test_every_primitive_has_a_generator() -> None:
+    """A primitive is in the source of a family of generators, or in the catalogue of pairs."""
+    folder = Path(*generate.__path__)
+    text = "".join([path.read_text("utf-8") for path in sorted(folder.glob("*.py"))])
+    written = {*re.findall(r"\b[A-Z][A-Za-z0-9]+\b", text)}
+    drawn = {place.eqn.prim.name for jaxpr in catalogue() for place in walk(jaxpr)}
+    lacking = {
+        name
+        for name, cls in own_primitives().items()
+        if name not in drawn and cls.__name__ not in written
+    }
+    assert lacking == {*WITHOUT}

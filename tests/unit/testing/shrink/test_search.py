@@ -78,7 +78,7 @@ def no_scan_swaps(jaxpr: Jaxpr) -> None:
         pytest.param(never(Jit), "", 2, id="jit"),
         pytest.param(never(While, AddUpdate), "", 5, id="addupdate beside while"),
         pytest.param(never(Cond, Swap), "", 4, id="swap beside cond"),
-        pytest.param(no_scan_swaps, "scan", 2, id="swap in scan"),
+        pytest.param(no_scan_swaps, "scan", 4, id="swap in scan"),
     ],
 )
 def test_programs_get_small(forbidden: Law[...], focus: str, most: int) -> None:
