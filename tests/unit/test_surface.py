@@ -29,6 +29,7 @@ WITHOUT_A_TYPE: Final = {
     "effax.extend.FunctionPrimitive": EITHER,
     "effax.extend.Handle": EITHER,
     "effax.extend.LinearPrimitive": EITHER,
+    "effax.extend.RegionPrimitive": EITHER,
     "effax.extend.with_batch_axis": EITHER,
     "effax.Array": NESTED,
     "effax.VJP": "with_refs may replace cotangents of arguments",
