@@ -74,8 +74,9 @@ types: mypy  ## mypy on everything, pyright on effax
 imports: .venv/extra-dev  ## The direction of imports
 	.venv/bin/lint-imports
 
+# Types, and the strength of laws against planted faults, are those of the first Python.
 test-on-newest: .venv-newest/extra-test .venv-newest/with-jax
-	.venv-newest/bin/pytest -q -n $(WORKERS) --ignore=tests/typesafety
+	.venv-newest/bin/pytest -q -n $(WORKERS) --ignore=tests/typesafety --ignore=tests/planted --ignore=tests/mutation
 
 # Environments. A stamp says that an extra is installed as pyproject.toml has it now.
 define make_venv
