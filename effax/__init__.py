@@ -12,9 +12,12 @@ from effax import (
     ad,
     ad_checkpoint,
     checkpoint_policies,
+    core,
     custom_batching,
     custom_derivatives,
     debug,
+    dtypes,
+    errors,
     experimental,
     export,
     flatten_util,
@@ -27,6 +30,7 @@ from effax import (
     ref,
     sharding,
     show,
+    stages,
     tree,
     tree_util,
     typing,
@@ -37,10 +41,24 @@ from effax.api.callbacks import pure_callback
 from effax.api.cost import cost
 from effax.api.custom.closures import closure_convert, custom_gradient
 from effax.api.custom.decorators import custom_jvp, custom_rules, custom_vjp
-from effax.api.devices import block_until_ready, devices, effects_barrier
+from effax.api.devices import (
+    block_until_ready,
+    default_backend,
+    device_count,
+    device_get,
+    device_put,
+    devices,
+    effects_barrier,
+    local_device_count,
+    local_devices,
+    process_count,
+    process_index,
+)
 from effax.api.jacobian import hessian, jacfwd, jacrev
+from effax.api.jacobian import jacrev as jacobian
 from effax.api.jit import jit
 from effax.api.linear import linear_transpose
+from effax.api.naming import named_call
 from effax.api.remat import checkpoint, remat
 from effax.api.shard_map import shard_map
 from effax.api.signature import effects_of, signature_of
@@ -58,6 +76,7 @@ from effax.ir.state import clear_caches
 from effax.ir.text.notebook import draw_with
 from effax.ir.trace import named_scope
 from effax.lax import stop_gradient
+from effax.lowering.xla import Device
 from effax.sharding import NamedSharding, make_mesh
 from effax.sharding import PartitionSpec as P
 
@@ -70,6 +89,7 @@ draw_with(show.in_notebook)
 __all__ = [
     "VJP",
     "Array",
+    "Device",
     "NamedSharding",
     "P",
     "Ref",
@@ -83,6 +103,7 @@ __all__ = [
     "clear_caches",
     "closure_convert",
     "config",
+    "core",
     "cost",
     "custom_batching",
     "custom_derivatives",
@@ -93,11 +114,17 @@ __all__ = [
     "debug",
     "debug_infs",
     "debug_nans",
+    "default_backend",
+    "device_count",
+    "device_get",
+    "device_put",
     "devices",
+    "dtypes",
     "effects_barrier",
     "effects_of",
     "empty_ref",
     "enable_x64",
+    "errors",
     "eval_shape",
     "experimental",
     "export",
@@ -108,20 +135,26 @@ __all__ = [
     "grad",
     "hessian",
     "jacfwd",
+    "jacobian",
     "jacrev",
     "jit",
     "jvp",
     "lax",
     "linear_transpose",
     "linearize",
+    "local_device_count",
+    "local_devices",
     "make_jaxpr",
     "make_mesh",
+    "named_call",
     "named_scope",
     "new_ref",
     "nn",
     "numpy",
     "ops",
     "passes",
+    "process_count",
+    "process_index",
     "pure_callback",
     "random",
     "ref",
@@ -130,6 +163,7 @@ __all__ = [
     "sharding",
     "show",
     "signature_of",
+    "stages",
     "stop_gradient",
     "tree",
     "tree_util",

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from effax.tree.functions import PyTree, PyTreeDef, all_leaves
+from effax.tree.functions import (
+    PyTree,
+    PyTreeDef,
+    all_leaves,
+    treedef_children,
+    treedef_is_leaf,
+    treedef_tuple,
+)  # fmt: skip
 from effax.tree.functions import all as tree_all
+from effax.tree.functions import broadcast as tree_broadcast
 from effax.tree.functions import flatten as tree_flatten
 from effax.tree.functions import leaves as tree_leaves
 from effax.tree.functions import map as tree_map
@@ -28,13 +36,17 @@ from effax.tree.registry import (
     register_dataclass,
     register_pytree_node,
     register_pytree_node_class,
+    register_pytree_with_keys,
+    register_pytree_with_keys_class,
     register_static,
 )  # fmt: skip
 
 __all__ = [
     "DictKey", "FlattenedIndexKey", "GetAttrKey", "KeyEntry", "KeyPath", "Partial", "PyTree",
     "PyTreeDef", "SequenceKey", "all_leaves", "keystr", "register_dataclass",
-    "register_pytree_node", "register_pytree_node_class", "register_static", "tree_all",
-    "tree_flatten", "tree_flatten_with_path", "tree_leaves", "tree_leaves_with_path", "tree_map",
-    "tree_map_with_path", "tree_reduce", "tree_structure", "tree_transpose", "tree_unflatten",
+    "register_pytree_node", "register_pytree_node_class", "register_pytree_with_keys",
+    "register_pytree_with_keys_class", "register_static", "tree_all", "tree_broadcast",
+    "tree_flatten", "tree_flatten_with_path", "tree_leaves", "tree_leaves_with_path",
+    "tree_map", "tree_map_with_path", "tree_reduce", "tree_structure", "tree_transpose",
+    "tree_unflatten", "treedef_children", "treedef_is_leaf", "treedef_tuple",
 ]  # fmt: skip

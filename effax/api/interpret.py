@@ -55,6 +55,25 @@ def eval_jaxpr(jaxpr: Jaxpr | ClosedJaxpr, *args: object) -> list[Array]:
     return [_array(value(a)) for a in jaxpr.outs]
 
 
+def eval_closed(jaxpr: Jaxpr | ClosedJaxpr, consts: Sequence[object], *args: object) -> list[Array]:
+    """Run a program on constants and arguments, as JAX's ``eval_jaxpr``.
+
+    Args:
+        jaxpr: the program; of a ``ClosedJaxpr``, its ``jaxpr`` or, with ``consts`` empty, itself.
+        consts: one value for each of the first inputs: ``closed.consts``.
+        *args: one array, number or reference for each of the others.
+
+    Raises:
+        IllTyped: the number of arguments is wrong, or one does not fit.
+        RefError: a result is a reference.
+
+    >>> closed = effax.make_jaxpr(lambda x: x * 2)(1.0)
+    >>> effax.core.eval_jaxpr(closed.jaxpr, closed.consts, 3.0)
+    [Array(6., dtype=float32, weak_type=True)]
+    """
+    return eval_jaxpr(jaxpr, *consts, *args)
+
+
 def _operands(args: Sequence[object]) -> list[Operand]:
     return [x if isinstance(x, Array | Ref | Lit) else as_value(x) for x in args]
 

@@ -18,7 +18,7 @@ from effax.ir.errors import BadArgument
 from effax.ir.partition import Spec, local_type, spec_text
 from effax.ir.types import Shape, array_type
 
-__all__ = ["Mesh", "NamedSharding", "P", "PartitionSpec", "make_mesh"]
+__all__ = ["Mesh", "NamedSharding", "P", "PartitionSpec", "Sharding", "make_mesh"]
 
 
 class Mesh:
@@ -213,8 +213,12 @@ def _entry(entry: object) -> str | tuple[str, ...] | None:
     return names[0] if len(names) == 1 else names
 
 
+class Sharding:
+    """An assignment of parts of an array to devices."""
+
+
 @dataclass(frozen=True)
-class NamedSharding:
+class NamedSharding(Sharding):
     """A mesh and a specification, which assign a part of an array to each device."""
 
     mesh: Mesh

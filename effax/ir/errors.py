@@ -153,5 +153,5 @@ class InvalidValue(EffaxError, FloatingPointError):
     """A call or an operation computes a nan or an infinity, while ``debug_nans`` is on."""
 
 
-class LoweringError(EffaxError):
+class LoweringError(EffaxError, RuntimeError):
     """A program cannot be compiled or run."""

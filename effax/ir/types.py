@@ -70,6 +70,10 @@ class ArrayType(_Consed):
     is_too_large: bool
     """Whether an array would have more than ``MOST_BYTES``: such a type has no values."""
 
+    def __new__(cls, shape: Sequence[int], dtype: object, weak_type: bool = False) -> ArrayType:
+        """Return :func:`array_type` of the arguments."""
+        return array_type(shape, dtype, weak_type)
+
     @property
     def ndim(self) -> int:
         """The number of axes."""
@@ -184,7 +188,7 @@ def _new_array_type(key: tuple[Shape, DType, bool]) -> ArrayType:
             expected="booleans, integers, floats or complex numbers",
             found=str(dtype),
         )
-    made = ArrayType()
+    made: ArrayType = object.__new__(ArrayType)
     object.__setattr__(made, "shape", shape)
     object.__setattr__(made, "dtype", dtype)
     object.__setattr__(made, "weak", weak)

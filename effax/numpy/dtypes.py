@@ -97,6 +97,15 @@ unsignedinteger = np.unsignedinteger
 floating = np.floating
 complexfloating = np.complexfloating
 
+
+class extended(np.generic):  # noqa: N801  # JAX's name
+    """The category of dtypes that NumPy lacks; no dtype belongs to it."""
+
+
+class prng_key(extended):  # noqa: N801  # JAX's name
+    """The category of the dtypes of keys; no dtype belongs to it, for keys are integers."""
+
+
 _CATEGORIES: Final[dict[object, frozenset[str]]] = {
     np.generic: frozenset({"bool", "int", "uint", "float", "complex", "void"}),
     np.number: frozenset({"int", "uint", "float", "complex"}),
@@ -106,6 +115,8 @@ _CATEGORIES: Final[dict[object, frozenset[str]]] = {
     np.unsignedinteger: frozenset({"uint"}),
     np.floating: frozenset({"float"}),
     np.complexfloating: frozenset({"complex"}),
+    extended: frozenset(),
+    prng_key: frozenset(),
 }
 
 _KINDS: Final[dict[str, frozenset[str]]] = {
@@ -172,10 +183,9 @@ def issubdtype(arg1: object, arg2: object) -> bool:
     >>> jnp.issubdtype(jnp.float32, jnp.floating)
     True
     """
-    inner = arg1 in _CATEGORIES if isinstance(arg1, type) else False
+    if isinstance(arg1, type) and arg1 in _CATEGORIES:
+        return isinstance(arg2, type) and arg2 in _CATEGORIES and issubclass(arg1, arg2)
     outer = _CATEGORIES.get(arg2) if isinstance(arg2, type) else None
-    if inner:
-        return outer is not None and _CATEGORIES[arg1] <= outer
     dtype = _unchanged(arg1)
     return dtype == _unchanged(arg2) if outer is None else family(dtype) in outer
 

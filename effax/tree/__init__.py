@@ -7,6 +7,7 @@ from effax.tree.functions import (
     PyTreeDef,
     all,
     all_leaves,
+    broadcast,
     broadcast_prefix,
     flatten,
     leaves,
@@ -17,6 +18,7 @@ from effax.tree.functions import (
     transpose,
     unflatten,
 )  # fmt: skip
+from effax.tree.key_paths import flatten_with_path, leaves_with_path, map_with_path
 from effax.tree.registry import (
     register_dataclass,
     register_pytree_node,
@@ -25,7 +27,8 @@ from effax.tree.registry import (
 )
 
 __all__ = [
-    "PyTree", "PyTreeDef", "all", "all_leaves", "broadcast_prefix", "flatten", "leaves", "map",
-    "paths", "reduce", "register_dataclass", "register_pytree_node", "register_pytree_node_class",
+    "PyTree", "PyTreeDef", "all", "all_leaves", "broadcast", "broadcast_prefix", "flatten",
+    "flatten_with_path", "leaves", "leaves_with_path", "map", "map_with_path", "paths",
+    "reduce", "register_dataclass", "register_pytree_node", "register_pytree_node_class",
     "register_static", "structure", "transpose", "unflatten",
 ]  # fmt: skip

@@ -125,18 +125,31 @@ def map(
 
 
 @overload
-def reduce(f: Callable[[PyTree, PyTree], PyTree], tree: object) -> PyTree: ...
-@overload
-def reduce(f: Callable[[T, PyTree], T], tree: object, initializer: T) -> T: ...
 def reduce(
-    f: Callable[[PyTree, PyTree], object], tree: object, initializer: object = _UNSET
+    f: Callable[[PyTree, PyTree], PyTree],
+    tree: object,
+    *,
+    is_leaf: Callable[[object], bool] | None = None,
+) -> PyTree: ...
+@overload
+def reduce(
+    f: Callable[[T, PyTree], T],
+    tree: object,
+    initializer: T,
+    is_leaf: Callable[[object], bool] | None = None,
+) -> T: ...
+def reduce(
+    f: Callable[[PyTree, PyTree], object],
+    tree: object,
+    initializer: object = _UNSET,
+    is_leaf: Callable[[object], bool] | None = None,
 ) -> object:
     """Fold the leaves from the left, from ``initializer`` if there is one, else from the first.
 
     Raises:
         BadArgument: there is neither a leaf nor an initializer.
     """
-    found = leaves(tree)
+    found = leaves(tree, is_leaf)
     if initializer is not _UNSET:
         found.insert(0, initializer)
     if not found:
@@ -156,9 +169,40 @@ def all_leaves(iterable: Iterable[object], is_leaf: Callable[[object], bool] | N
     return optree.all_leaves(cast("PyTree", iterable), is_leaf, namespace=NAMESPACE)
 
 
-def all(tree: object) -> bool:
+def all(tree: object, *, is_leaf: Callable[[object], bool] | None = None) -> bool:
     """Return whether all leaves are true."""
-    return not [leaf for leaf in leaves(tree) if not leaf]
+    return not [leaf for leaf in leaves(tree, is_leaf) if not leaf]
+
+
+def broadcast(
+    prefix_tree: object, full_tree: object, is_leaf: Callable[[object], bool] | None = None
+) -> PyTree:
+    """Return the tree with the structure of ``full_tree`` and the leaves of a prefix of it.
+
+    Raises:
+        BadArgument: ``prefix_tree`` is not a prefix of ``full_tree``.
+
+    >>> jax.tree.broadcast([1, 2], [{"a": 0, "b": 0}, 0])
+    [{'a': 1, 'b': 1}, 2]
+    """
+    return map(
+        lambda leaf, subtree: map(lambda _: leaf, subtree), prefix_tree, full_tree, is_leaf=is_leaf
+    )
+
+
+def treedef_is_leaf(treedef: PyTreeDef) -> bool:
+    """Return whether a structure is that of a leaf."""
+    return treedef.is_leaf()
+
+
+def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
+    """Return the structures of the children of the root."""
+    return treedef.children()
+
+
+def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
+    """Return the structure of a tuple of trees with these structures."""
+    return optree.treespec_tuple(treedefs, namespace=NAMESPACE)
 
 
 def transpose(outer: PyTreeDef, inner: PyTreeDef | None, tree: object) -> PyTree:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import optree
 
 from effax.tree import functions as tree
 from effax.tree.functions import PyTree, PyTreeDef
+from effax.tree.registry import KeyedEntry
 
 
 @dataclass(frozen=True)
@@ -56,9 +58,27 @@ KeyPath = tuple[KeyEntry, ...]
 """The keys from the root of a tree to a leaf."""
 
 
-def keystr(keys: Sequence[KeyEntry]) -> str:
-    """Return the Python expression of a path: ``['w'][0].x``."""
-    return "".join(map(str, keys))
+def keystr(keys: Sequence[object], *, simple: bool = False, separator: str = "") -> str:
+    """Return the Python expression of a path.
+
+    Args:
+        keys: the keys, of these classes or of others.
+        simple: whether a key is shown without brackets and dots.
+        separator: the text between keys.
+
+    >>> path, _ = jax.tree_util.tree_leaves_with_path({"w": [1]})[0]
+    >>> jax.tree_util.keystr(path), jax.tree_util.keystr(path, simple=True, separator="/")
+    ("['w'][0]", 'w/0')
+    """
+    return separator.join(map(_simple if simple else str, keys))
+
+
+def _simple(key: object) -> str:
+    if isinstance(key, DictKey | FlattenedIndexKey):
+        return str(key.key)
+    if isinstance(key, SequenceKey):
+        return str(key.idx)
+    return key.name if isinstance(key, GetAttrKey) else str(key)
 
 
 def flatten_with_path(
@@ -79,6 +99,8 @@ def _key(entry: optree.PyTreeEntry) -> KeyEntry:
         return DictKey(entry.key)
     if isinstance(entry, optree.GetAttrEntry):
         return GetAttrKey(entry.name)
+    if isinstance(entry, KeyedEntry):
+        return cast("KeyEntry", entry.entry)
     return FlattenedIndexKey(entry.entry)
 
 

@@ -36,6 +36,47 @@ def register_pytree_node(
     )
 
 
+class KeyedEntry(optree.PyTreeEntry):
+    """The key of a child, as the class of its parent names it."""
+
+    def codify(self, /, node: str = "") -> str:
+        """Return the Python expression of the child of ``node``."""
+        return f"{node}{self.entry}"
+
+
+def register_pytree_with_keys(
+    nodetype: type[T],
+    flatten_with_keys: Callable[[T], tuple[Iterable[tuple[object, object]], object]],
+    unflatten_func: Callable[[PyTree, Iterable[PyTree]], T],
+    flatten_func: Callable[[T], tuple[Iterable[object], object]] | None = None,
+) -> None:
+    """Make instances of a class inner nodes of trees, whose children have keys in paths.
+
+    Args:
+        nodetype: the class.
+        flatten_with_keys: returns pairs of a key and a child, and auxiliary data that is compared
+            by ``==``. A key is a ``GetAttrKey``, ``DictKey``, ``SequenceKey`` or another object
+            whose ``str`` is its part of a path.
+        unflatten_func: returns an instance from auxiliary data and children.
+        flatten_func: as that of ``register_pytree_node``; its result is that of
+            ``flatten_with_keys`` without keys, and it is not called.
+    """
+    del flatten_func
+
+    def flatten_keyed(x: T) -> tuple[list[object], object, list[object]]:
+        keyed, aux = flatten_with_keys(x)
+        pairs = list(keyed)
+        return [child for _, child in pairs], aux, [key for key, _ in pairs]
+
+    optree.register_pytree_node(
+        nodetype,  # type: ignore[arg-type]  # as in register_pytree_node
+        cast("PyTree", flatten_keyed),
+        cast("PyTree", unflatten_func),
+        path_entry_type=KeyedEntry,
+        namespace=NAMESPACE,
+    )
+
+
 class TreeClass(Protocol):
     """A class with methods that flatten and unflatten its instances."""
 
@@ -56,6 +97,29 @@ def register_pytree_node_class(cls: type[Tree]) -> type[Tree]:
     """Register a class with methods ``tree_flatten`` and ``tree_unflatten``; a class decorator."""
     made = cast("Callable[[object, Iterable[object]], Tree]", cls.tree_unflatten)
     register_pytree_node(cls, cls.tree_flatten, made)
+    return cls
+
+
+class KeyedTreeClass(Protocol):
+    """A class with methods that flatten with keys, and unflatten, its instances."""
+
+    def tree_flatten_with_keys(self) -> tuple[Iterable[tuple[object, object]], object]:
+        """Return pairs of a key and a child, and auxiliary data that is compared by ``==``."""
+        ...
+
+    @classmethod
+    def tree_unflatten(cls, aux_data: PyTree, children: Iterable[PyTree], /) -> object:
+        """Return an instance from auxiliary data and children."""
+        ...
+
+
+KeyedTree = TypeVar("KeyedTree", bound=KeyedTreeClass)
+
+
+def register_pytree_with_keys_class(cls: type[KeyedTree]) -> type[KeyedTree]:
+    """Register a class with ``tree_flatten_with_keys`` and ``tree_unflatten``; a decorator."""
+    made = cast("Callable[[object, Iterable[object]], KeyedTree]", cls.tree_unflatten)
+    register_pytree_with_keys(cls, cls.tree_flatten_with_keys, made)
     return cls
 
 

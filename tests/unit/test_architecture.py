@@ -23,7 +23,7 @@ ROOMS = tuple(sorted(path.parent.name for path in SOURCE.glob("*/__init__.py")))
 NAMESPACES = {
     *("__init__", "__main__", "ad", "ad_checkpoint", "checkpoint_policies", "config"),
     *("custom_batching", "custom_derivatives", "debug", "export", "flatten_util", "ops", "ref"),
-    *("sharding", "tree_util", "typing"),
+    *("core", "dtypes", "errors", "sharding", "stages", "test_util", "tree_util", "typing"),
 }
 """The modules at the top: what users import, and ``python -m effax``."""
 
@@ -125,7 +125,7 @@ def test_the_modules_of_a_room_have_no_import_cycle(room: str) -> None:
 def test_a_module_at_the_top_only_names_what_is_public(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert path.stem in NAMESPACES
-    assert path.stem == "__init__" or len(text.splitlines()) <= 40
+    assert path.stem == "__init__" or len(text.splitlines()) <= 60
     kinds = {type(node) for node in ast.parse(text).body}
     assert not kinds & {ast.FunctionDef, ast.ClassDef, ast.For, ast.With}
 

@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
+import numpy as np
 import pytest
 
 import effax
@@ -20,6 +21,7 @@ GLOBALS: Final = {
     "effax": effax,
     "jax": effax,
     "jnp": effax.numpy,
+    "np": np,
     "lax": effax.lax,
     "export": effax.export,
 }

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
-from typing import TYPE_CHECKING, Final, Protocol, final
+from typing import TYPE_CHECKING, Final, Protocol, final, runtime_checkable
 
 from effax.ir.dtypes import BOOL, FLOAT0, DType
 from effax.ir.errors import BadArgument, LoweringError
@@ -42,6 +42,7 @@ class Aval:
         return f"Aval({self.array_type})"
 
 
+@runtime_checkable
 class Device(Protocol):
     """A device as jaxlib describes it."""
 
@@ -287,7 +288,8 @@ def _set_states() -> None:
     they replace these. This package does not depend on the 64-bit state: each ``device_put`` keeps
     64 bits explicitly.
     """
-    if sys.modules.get("jax") is not None:
+    # Programs that run under `effax.drop_in` have a module `jax` too, without private ones.
+    if "jax._src" in sys.modules:
         return
     from jaxlib import _jax
 

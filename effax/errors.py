@@ -1,0 +1,15 @@
+"""Errors that have a name in JAX, under that name."""
+
+from __future__ import annotations
+
+from effax.ir.errors import ConcretizationError as ConcretizationTypeError
+from effax.ir.errors import InconclusiveDimension as InconclusiveDimensionOperation
+from effax.ir.errors import LeakedTracer as UnexpectedTracerError
+from effax.ir.errors import LoweringError as JaxRuntimeError
+
+__all__ = [
+    "ConcretizationTypeError",
+    "InconclusiveDimensionOperation",
+    "JaxRuntimeError",
+    "UnexpectedTracerError",
+]

@@ -1,0 +1,95 @@
+"""The small namespaces under JAX's names: core, dtypes, errors, stages."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import effax
+import effax.numpy as jnp
+from effax import core, dtypes, errors, stages, test_util
+from effax.ir.types import array_type
+
+
+def test_a_tracer_is_a_value_inside_a_traced_function() -> None:
+    seen: list[object] = []
+
+    def f(x: effax.Array) -> effax.Array:
+        seen.append(x)
+        return x
+
+    effax.jit(f)(jnp.ones(()))
+    effax.grad(f)(jnp.ones(()))
+    assert [isinstance(x, core.Tracer) for x in [*seen, jnp.ones(1)]] == [True, True, False]
+
+
+def test_a_shaped_array_is_the_type_of_an_array() -> None:
+    made = core.ShapedArray((2, 3), jnp.float32, weak_type=True)
+    assert made == array_type((2, 3), "float32", True)
+    assert isinstance(jnp.ones(1).aval, core.ShapedArray)
+    assert effax.eval_shape(lambda x: x[0], made).shape == (3,)
+    with pytest.raises(TypeError, match="expected"):
+        core.ShapedArray((2.5,), "float32")  # type: ignore[arg-type]  # wrong
+
+
+def test_eval_jaxpr_takes_constants_first() -> None:
+    table = jnp.arange(3.0)
+    closed = effax.make_jaxpr(lambda x: x + table)(1.0)
+    for run in (core.eval_jaxpr, effax.jit(core.eval_jaxpr, static_argnums=0)):
+        np.testing.assert_array_equal(run(closed.jaxpr, closed.consts, 2.0)[0], [2, 3, 4])
+
+
+def test_categories_of_dtypes() -> None:
+    assert dtypes.issubdtype(dtypes.prng_key, dtypes.extended)
+    assert not dtypes.issubdtype(dtypes.prng_key, np.inexact)
+    assert not dtypes.issubdtype(effax.random.key(0).dtype, dtypes.prng_key)
+    assert not dtypes.issubdtype(np.floating, dtypes.extended)
+    assert dtypes.issubdtype(dtypes.bfloat16, np.floating)
+    assert dtypes.canonicalize_dtype(np.int64) == np.dtype("int32")
+
+
+def test_errors_are_raised_under_their_names() -> None:
+    leaked: list[effax.Array] = []
+
+    def f(x: effax.Array) -> effax.Array:
+        leaked.append(x)
+        return x
+
+    effax.jit(f)(jnp.ones(()))
+    with pytest.raises(errors.UnexpectedTracerError):
+        jnp.sin(leaked[0])
+    with pytest.raises(errors.ConcretizationTypeError):
+        effax.jit(lambda x: x if x > 0 else -x)(1.0)
+    assert issubclass(errors.JaxRuntimeError, RuntimeError)
+
+
+def test_stages_are_the_types_of_a_jitted_call() -> None:
+    wrapped = effax.jit(jnp.sin)
+    assert isinstance(wrapped, stages.Wrapped)
+    lowered = wrapped.lower(1.0)
+    assert isinstance(lowered, stages.Lowered)
+    assert isinstance(lowered.compile(), stages.Compiled)
+
+
+def test_named_calls_are_in_the_name_stack() -> None:
+    def wave(x: effax.Array) -> effax.Array:
+        """Return a wave."""
+        return jnp.sin(x)
+
+    named = effax.named_call(wave)
+    assert named.__doc__ == "Return a wave."
+    eqn = effax.make_jaxpr(named)(1.0).jaxpr.eqns[0]
+    assert eqn.source is not None
+    assert eqn.source.scopes == ("wave",)
+    assert effax.jit(named)(jnp.zeros(())) == named(jnp.zeros(())) == 0.0
+    with pytest.raises(effax.ir.errors.BadArgument):
+        effax.named_call(3)  # type: ignore[arg-type]  # wrong
+
+
+def test_jacobian_is_reverse_mode() -> None:
+    assert effax.jacobian is effax.jacrev
+
+    def cube(x: effax.Array) -> effax.Array:
+        return x**3
+
+    test_util.check_grads(effax.jacobian(cube), (2.0,), order=1)
