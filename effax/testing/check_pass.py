@@ -313,7 +313,9 @@ class _Check:
 
     def _in_catalogue(self) -> list[tuple[Jaxpr, Jaxpr]]:
         """Return the programs of all pairs of primitives that a pass changes that changes few."""
-        if len(changed_parts(self.changes.pairs).kinds) > FEW_KINDS:
+        pairs = self.changes.pairs
+        few = len(pairs) < ENOUGH and self.each is None
+        if not few and len(changed_parts(pairs).kinds) > FEW_KINDS:
             return []
         made = [(jaxpr, self.step(jaxpr).value_or(jaxpr)) for jaxpr in catalogue()]
         return [pair for pair in made if pair[0] != pair[1]]

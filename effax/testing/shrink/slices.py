@@ -57,7 +57,8 @@ def slices_of(pairs: Iterable[tuple[Jaxpr, Jaxpr]]) -> list[Jaxpr]:
     alike: Counter[tuple[str, ...]] = Counter()
     for before, after in sorted(pairs, key=lambda pair: len(pair[0].eqns))[:PAIRS]:
         for made in _cut(diff(before, after), before):
-            names = tuple([eqn.prim.name for eqn in made.eqns])
+            families = [family(t.dtype) for t in made.in_types[:1]]
+            names = (*families, *[eqn.prim.name for eqn in made.eqns])
             if made in found or alike[names] >= ALIKE:
                 continue
             if size(made) > LARGEST or made.free_axes or not isinstance(check(made), Success):
