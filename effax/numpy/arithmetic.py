@@ -14,6 +14,7 @@ from effax.arrays.device_array import DeviceArray
 from effax.arrays.shared_docs import OPERANDS, shared_docs
 from effax.ir import prims as p
 from effax.ir.dtypes import (
+    FLOAT32,
     DType,
     family,
     int_bounds,
@@ -120,20 +121,37 @@ def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def _floor_divide(a: Array | Lit, b: Array | Lit) -> Array:
+    dtype = a.type.dtype
+    if is_float(dtype) and dtype.itemsize < 2:
+        # float8 is rounded once; XLA takes minutes to compile the chain below in float8_e4m3fn.
+        quotient = _float_floor_divide(_as_float32(a), _as_float32(b))
+        return pr.converted(quotient, dtype, quotient.weak_type)
+    if is_float(dtype):
+        return _float_floor_divide(a, b)
     rest = bind1(p.Rem(), a, b)
-    if is_float(a.type.dtype):
-        # a - rest is a multiple of b, which rounding finds; a remainder by 0 is nan.
-        by_zero = bind1(p.Eq(), b, _zero(b))
-        multiple = bind1(p.SelectN(), by_zero, bind1(p.Sub(), a, rest), _full(a, rest.shape))
-        quotient = bind1(p.Div(), multiple, b)
-        one = pr.literal(1, array_type((), quotient.dtype, quotient.weak_type))
-        lower = bind1(p.Sub(), quotient, one)
-        return uf.rint(bind1(p.SelectN(), _is_wrong(rest, b), quotient, lower))
     quotient = bind1(p.Div(), a, b)
     if family(a.type.dtype) == "uint":
         return _by_zero(quotient, b)
     floor = bind1(p.SelectN(), _is_wrong(rest, b), quotient, uf.subtract(quotient, 1))
     return _by_zero(floor, b)
+
+
+def _as_float32(x: Array | Lit) -> Array | Lit:
+    weak = x.type.weak
+    if isinstance(x, Lit):
+        return pr.literal(x.value, array_type((), FLOAT32, weak))
+    return pr.converted(x, FLOAT32, weak)
+
+
+def _float_floor_divide(a: Array | Lit, b: Array | Lit) -> Array:
+    # a - rest is a multiple of b, which rounding finds; a remainder by 0 is nan.
+    rest = bind1(p.Rem(), a, b)
+    by_zero = bind1(p.Eq(), b, _zero(b))
+    multiple = bind1(p.SelectN(), by_zero, bind1(p.Sub(), a, rest), _full(a, rest.shape))
+    quotient = bind1(p.Div(), multiple, b)
+    one = pr.literal(1, array_type((), quotient.dtype, quotient.weak_type))
+    lower = bind1(p.Sub(), quotient, one)
+    return uf.rint(bind1(p.SelectN(), _is_wrong(rest, b), quotient, lower))
 
 
 T = TypeVar("T", Array, Array | Lit)
