@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from effax.ir.errors import ArrayConversionError as TracerArrayConversionError
+from effax.ir.errors import BoolConversionError as TracerBoolConversionError
+from effax.ir.errors import BooleanIndexError as NonConcreteBooleanIndexError
 from effax.ir.errors import ConcretizationError as ConcretizationTypeError
 from effax.ir.errors import InconclusiveDimension as InconclusiveDimensionOperation
+from effax.ir.errors import IntegerConversionError as TracerIntegerConversionError
 from effax.ir.errors import LeakedTracer as UnexpectedTracerError
 from effax.ir.errors import LoweringError as JaxRuntimeError
 
@@ -11,5 +15,9 @@ __all__ = [
     "ConcretizationTypeError",
     "InconclusiveDimensionOperation",
     "JaxRuntimeError",
+    "NonConcreteBooleanIndexError",
+    "TracerArrayConversionError",
+    "TracerBoolConversionError",
+    "TracerIntegerConversionError",
     "UnexpectedTracerError",
 ]

@@ -40,11 +40,6 @@ MODULES: Final = (
     "effax.debug",
     "effax.sharding",
     "effax.experimental",
-    "effax.core",
-    "effax.dtypes",
-    "effax.errors",
-    "effax.stages",
-    "effax.test_util",
     "effax.ops",
     "effax.export",
     "effax.ir",
@@ -59,6 +54,11 @@ MODULES: Final = (
     "effax.testing.generate.features",
     "effax.testing.strategies",
     "effax.show",
+    "effax.core",
+    "effax.dtypes",
+    "effax.errors",
+    "effax.stages",
+    "effax.test_util",
     "effax.drop_in",
 )
 """The public modules; public are the names in their ``__all__``, and no others."""

@@ -11,6 +11,7 @@ from returns.unsafe import unsafe_perform_io
 from effax import tree
 from effax.api.debugging.nans import watched_runner
 from effax.api.dispatch import ready, run_call
+from effax.api.staging import shapes_of
 from effax.arrays.collector import paused_collector
 from effax.arrays.config import config
 from effax.arrays.ref import TracedRef
@@ -21,7 +22,7 @@ from effax.ir.errors import IllTyped
 from effax.ir.syntax import Jaxpr
 from effax.lowering import xla
 from effax.lowering.program import CompiledProgram, compile_program, stablehlo_of
-from effax.tree import PyTreeDef
+from effax.tree import PyTree, PyTreeDef
 
 R = TypeVar("R")
 
@@ -50,8 +51,8 @@ def estimates(jaxpr: Jaxpr) -> dict[str, float]:
     return {f"effax {name}": float(count) for name, count in counts.items()}
 
 
-class Lowered(Generic[R]):
-    """A call that was lowered for certain types of arguments."""
+class _Staged:
+    """The traced function of a stage, and the structures and types of its arguments and results."""
 
     def __init__(self, flat: FlatFunction, in_tree: PyTreeDef) -> None:
         self._flat = flat
@@ -66,6 +67,26 @@ class Lowered(Generic[R]):
     def in_tree(self) -> PyTreeDef:
         """Return the structure of ``(args, kwargs)``."""
         return self._in_tree
+
+    @property
+    def out_tree(self) -> PyTreeDef:
+        """Return the structure of the results."""
+        return self._flat.out_tree
+
+    @property
+    def in_avals(self) -> PyTree:
+        """Return the tree of types of ``(args, kwargs)``."""
+        types = self._flat.jaxpr.in_types[len(self._flat.consts) :]
+        return tree.unflatten(self._in_tree, types)
+
+    @property
+    def out_info(self) -> PyTree:
+        """Return the tree of shapes and dtypes of the results."""
+        return shapes_of(self._flat)
+
+
+class Lowered(_Staged, Generic[R]):
+    """A call that was lowered for certain types of arguments."""
 
     @property
     def jaxpr(self) -> Jaxpr:
@@ -95,13 +116,12 @@ class Lowered(Generic[R]):
         return Compiled(compiled(self._flat.jaxpr), self._flat, self._in_tree)
 
 
-class Compiled(Generic[R]):
+class Compiled(_Staged, Generic[R]):
     """A compiled call for certain types of arguments."""
 
     def __init__(self, program: CompiledProgram, flat: FlatFunction, in_tree: PyTreeDef) -> None:
+        super().__init__(flat, in_tree)
         self._program = program
-        self._flat = flat
-        self._in_tree = in_tree
 
     @property
     def program(self) -> CompiledProgram:

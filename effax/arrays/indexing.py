@@ -13,9 +13,9 @@ from effax.arrays.array import Array, ArrayLike
 from effax.arrays.conversion import as_value, from_numpy
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.operators import ops
-from effax.arrays.traced_array import TracedArray
+from effax.arrays.traced_array import TracedArray, concretization
 from effax.ir.dtypes import INT32, family
-from effax.ir.errors import BadIndex, IllTyped, InconclusiveDimension
+from effax.ir.errors import BadIndex, BooleanIndexError, IllTyped, InconclusiveDimension
 from effax.ir.indexing import Dim, Indexer, Layout, Mode, Pick, Span, layout, pick_shape
 from effax.ir.sizes import sliced
 from effax.ir.state import cached
@@ -272,7 +272,8 @@ def _mask_positions(entry: object) -> list[object]:
         entry = _from_list(entry)
     if not isinstance(entry, np.ndarray | Array) or entry.dtype != np.bool_:
         return [entry]
-    mask = entry.numpy() if isinstance(entry, Array) else np.asarray(entry)
+    with concretization(BooleanIndexError):
+        mask = entry.numpy() if isinstance(entry, Array) else np.asarray(entry)
     if not mask.shape:
         return [_Truth(bool(mask))]
     found = np.nonzero(mask)

@@ -9,7 +9,12 @@ from typing import final
 import numpy as np
 
 from effax.arrays.array import Array
-from effax.ir.errors import ConcretizationError
+from effax.ir.errors import (
+    ArrayConversionError,
+    BoolConversionError,
+    ConcretizationError,
+    IntegerConversionError,
+)
 from effax.ir.syntax import Atom
 from effax.ir.trace import Trace
 from effax.ir.types import ArrayType
@@ -33,8 +38,20 @@ class TracedArray(Array):
         return np.asarray(self.trace.value_of(self.atom))
 
     def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
-        with _explained("NumPy expects values, got", "`effax.numpy`, which takes symbols"):
+        instead = "`effax.numpy`, which takes symbols"
+        with (
+            concretization(ArrayConversionError),
+            _explained("NumPy expects values, got", instead),
+        ):
             return Array.__array__(self, dtype, copy)
+
+    def __bool__(self) -> bool:
+        with concretization(BoolConversionError):
+            return Array.__bool__(self)
+
+    def __index__(self) -> int:
+        with concretization(IntegerConversionError):
+            return Array.__index__(self)
 
     def __float__(self) -> float:
         with _explained(
@@ -47,6 +64,15 @@ class TracedArray(Array):
 
     def __deepcopy__(self, memo: dict[int, object]) -> TracedArray:
         return self
+
+
+@contextmanager
+def concretization(kind: type[ConcretizationError]) -> Iterator[None]:
+    """Raise ConcretizationErrors of the block as errors of ``kind``, a subclass."""
+    try:
+        yield
+    except ConcretizationError as error:
+        raise error.become(kind).with_traceback(error.__traceback__) from None
 
 
 @contextmanager

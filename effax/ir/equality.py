@@ -1,6 +1,13 @@
-"""Classes of equal programs, by which programs with shared subjaxprs are compared once."""
+"""Equality of constants, and classes of equal programs.
+
+By the classes, programs with shared subjaxprs are compared once.
+"""
 
 from __future__ import annotations
+
+import numpy as np
+
+from effax.ir.types import ArrayType, Type
 
 
 class EqualPrograms:
@@ -24,3 +31,17 @@ class EqualPrograms:
                 top.joined = top.joined.joined
             top = top.joined
         return top
+
+
+def same_constant(type_: Type, first: object, second: object) -> bool:
+    """Return whether two constants of a type are one object, or arrays of the same bits."""
+    if first is second:
+        return True
+    if not isinstance(type_, ArrayType):
+        return False
+    try:
+        a, b = np.asarray(first), np.asarray(second)
+    except TypeError:
+        # A tracer, which has no value.
+        return False
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()

@@ -47,6 +47,12 @@ class EffaxError(Exception):
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (type(self), dict(self.__dict__)))
 
+    def become(self, kind: type[Self]) -> Self:
+        """Return an error of a subclass with the same data."""
+        made = kind.__new__(kind)
+        made.__dict__.update(self.__dict__)
+        return made
+
     def at(self, equation: str | None, source: str | None) -> EffaxError:
         """Add the place to the error, unless it has one, and return it."""
         if self.equation is None:
@@ -123,6 +129,22 @@ class Unfinished(EffaxError, RuntimeError):
 
 class ConcretizationError(EffaxError, TypeError):
     """Python code needs the value of a tracer that has none."""
+
+
+class BoolConversionError(ConcretizationError):
+    """A condition of Python code is a tracer without a value."""
+
+
+class ArrayConversionError(ConcretizationError):
+    """NumPy code needs the value of a tracer that has none."""
+
+
+class IntegerConversionError(ConcretizationError):
+    """A tracer without a value is used as an index or a size by Python code."""
+
+
+class BooleanIndexError(ConcretizationError, IndexError):
+    """A mask that is an index is a tracer without a value, so that the result has no shape."""
 
 
 class InconclusiveDimension(EffaxError, TypeError):

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple, final
 
-import numpy as np
 from pyrsistent import PVector, pvector
 
 from effax.effects import NO_EFFECTS, Alloc, ArgIndex, Effect, Row, SideEffect
 from effax.ir.axes import Axes, joined_axes
-from effax.ir.equality import EqualPrograms
+from effax.ir.equality import EqualPrograms, same_constant
 from effax.ir.errors import IllTyped
 from effax.ir.primitive import Owner, Primitive
 from effax.ir.recursion import postorder, subjaxprs_of
@@ -400,7 +399,7 @@ class ClosedJaxpr(_Closed):
             isinstance(other, ClosedJaxpr)
             and self.jaxpr == other.jaxpr
             and len(self.consts) == len(other.consts)
-            and all(map(_same_const, self.jaxpr.in_types, self.consts, other.consts))
+            and all(map(same_constant, self.jaxpr.in_types, self.consts, other.consts))
         )
 
     def __ne__(self, other: object) -> bool:
@@ -408,6 +407,26 @@ class ClosedJaxpr(_Closed):
 
     def __hash__(self) -> int:
         return hash(self.jaxpr)
+
+    @property
+    def eqns(self) -> PVector[Eqn]:
+        """The equations of the program."""
+        return self.jaxpr.eqns
+
+    @property
+    def effects(self) -> Row[ArgIndex]:
+        """The effects over the binders of the program, those of constants included."""
+        return self.jaxpr.effects
+
+    @property
+    def in_avals(self) -> tuple[Type, ...]:
+        """The types of the inputs, without those of constants."""
+        return self.jaxpr.in_types[len(self.consts) :]
+
+    @property
+    def out_avals(self) -> tuple[Type, ...]:
+        """The types of the results."""
+        return self.jaxpr.out_types
 
     if not TYPE_CHECKING:
 
@@ -425,19 +444,6 @@ class ClosedJaxpr(_Closed):
 
     def _repr_html_(self) -> str | None:
         return drawn(self.jaxpr)
-
-
-def _same_const(type_: Type, first: object, second: object) -> bool:
-    if first is second:
-        return True
-    if not isinstance(type_, ArrayType):
-        return False
-    try:
-        a, b = np.asarray(first), np.asarray(second)
-    except TypeError:
-        # A tracer, which has no value.
-        return False
-    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
 def alpha_eq(first: Jaxpr, second: Jaxpr) -> bool:

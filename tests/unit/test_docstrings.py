@@ -15,7 +15,7 @@ import effax
 ROOT: Final = Path(effax.__file__).parent
 ROOMS: Final = (
     *("effects", "ir", "transforms", "lowering", "passes", "arrays", "api"),
-    *("extend", "show"),
+    *("extend", "show", "tree"),
 )
 GLOBALS: Final = {
     "effax": effax,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -63,12 +65,56 @@ def test_errors_are_raised_under_their_names() -> None:
     assert issubclass(errors.JaxRuntimeError, RuntimeError)
 
 
+CONVERSIONS: dict[str, tuple[type[Exception], Callable[[effax.Array], object]]] = {
+    "condition": (errors.TracerBoolConversionError, lambda x: 1 if x else 2),
+    "numpy": (errors.TracerArrayConversionError, lambda x: np.sin(x) + 1),
+    "index": (errors.TracerIntegerConversionError, lambda x: [1, 2][x]),
+    "size": (errors.TracerIntegerConversionError, lambda x: list(range(x))),
+    "mask": (errors.NonConcreteBooleanIndexError, lambda x: jnp.ones(3)[jnp.arange(3) > x]),
+}
+
+
+@pytest.mark.parametrize("name", CONVERSIONS)
+def test_errors_name_the_conversion_of_a_tracer(name: str) -> None:
+    kind, f = CONVERSIONS[name]
+    with pytest.raises(kind, match="one that depends on x") as caught:
+        effax.jit(f)(jnp.int32(1))
+    assert isinstance(caught.value, errors.ConcretizationTypeError)
+    assert isinstance(caught.value, IndexError) == (name == "mask")
+
+
 def test_stages_are_the_types_of_a_jitted_call() -> None:
     wrapped = effax.jit(jnp.sin)
     assert isinstance(wrapped, stages.Wrapped)
     lowered = wrapped.lower(1.0)
+    compiled = lowered.compile()
     assert isinstance(lowered, stages.Lowered)
-    assert isinstance(lowered.compile(), stages.Compiled)
+    assert isinstance(compiled, stages.Compiled)
+    for stage in (lowered, compiled):
+        assert stage.in_tree == effax.tree.structure(((0,), {}))
+        assert stage.out_tree == effax.tree.structure(0)
+        assert stage.in_avals == ((array_type((), "float32", True),), {})
+        assert stage.out_info == effax.eval_shape(jnp.sin, 1.0)
+
+
+def test_stages_leave_out_constants() -> None:
+    table = jnp.arange(3.0)
+    lowered = effax.jit(lambda d: {"y": d["x"] + table}).lower({"x": jnp.ones((2, 1))})
+    assert lowered.in_avals == (({"x": array_type((2, 1), "float32")},), {})
+    assert lowered.out_info["y"].shape == (2, 3)
+
+
+def test_a_closed_program_has_the_parts_of_its_program() -> None:
+    cell, table = effax.new_ref(jnp.zeros(3)), jnp.arange(3.0)
+
+    def f(x: effax.Array) -> effax.Array:
+        cell[...] = x + table
+        return x
+
+    closed = effax.make_jaxpr(f)(jnp.ones(3))
+    assert closed.eqns is closed.jaxpr.eqns
+    assert closed.effects == closed.jaxpr.effects
+    assert closed.in_avals == closed.out_avals == (array_type((3,), "float32"),)
 
 
 def test_named_calls_are_in_the_name_stack() -> None:
