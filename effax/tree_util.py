@@ -16,6 +16,7 @@ from effax.tree.functions import flatten as tree_flatten
 from effax.tree.functions import leaves as tree_leaves
 from effax.tree.functions import map as tree_map
 from effax.tree.functions import reduce as tree_reduce
+from effax.tree.functions import reduce_associative as tree_reduce_associative
 from effax.tree.functions import structure as tree_structure
 from effax.tree.functions import transpose as tree_transpose
 from effax.tree.functions import unflatten as tree_unflatten
@@ -47,6 +48,7 @@ __all__ = [
     "register_pytree_node", "register_pytree_node_class", "register_pytree_with_keys",
     "register_pytree_with_keys_class", "register_static", "tree_all", "tree_broadcast",
     "tree_flatten", "tree_flatten_with_path", "tree_leaves", "tree_leaves_with_path",
-    "tree_map", "tree_map_with_path", "tree_reduce", "tree_structure", "tree_transpose",
-    "tree_unflatten", "treedef_children", "treedef_is_leaf", "treedef_tuple",
+    "tree_map", "tree_map_with_path", "tree_reduce", "tree_reduce_associative",
+    "tree_structure", "tree_transpose", "tree_unflatten", "treedef_children", "treedef_is_leaf",
+    "treedef_tuple",
 ]  # fmt: skip

@@ -14,6 +14,7 @@ from effax.tree.functions import (
     map,
     paths,
     reduce,
+    reduce_associative,
     structure,
     transpose,
     unflatten,
@@ -29,6 +30,6 @@ from effax.tree.registry import (
 __all__ = [
     "PyTree", "PyTreeDef", "all", "all_leaves", "broadcast", "broadcast_prefix", "flatten",
     "flatten_with_path", "leaves", "leaves_with_path", "map", "map_with_path", "paths",
-    "reduce", "register_dataclass", "register_pytree_node", "register_pytree_node_class",
-    "register_static", "structure", "transpose", "unflatten",
+    "reduce", "reduce_associative", "register_dataclass", "register_pytree_node",
+    "register_pytree_node_class", "register_static", "structure", "transpose", "unflatten",
 ]  # fmt: skip

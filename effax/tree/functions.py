@@ -164,6 +164,42 @@ def reduce(
     return result
 
 
+def reduce_associative(
+    operation: Callable[[PyTree, PyTree], PyTree],
+    tree: object,
+    *,
+    identity: object = _UNSET,
+    is_leaf: Callable[[object], bool] | None = None,
+) -> PyTree:
+    """Combine neighbouring leaves by an associative function until one is left.
+
+    The depth of the combinations is the logarithm of the number of leaves.
+
+    Args:
+        operation: the function.
+        tree: the tree.
+        identity: the result for a tree without leaves.
+        is_leaf: returns whether a subtree is a leaf.
+
+    Raises:
+        BadArgument: there is neither a leaf nor an identity.
+
+    >>> jax.tree.reduce_associative(lambda a, b: f"({a}{b})", ["x", "y", "z"])
+    '((xy)z)'
+    """
+    found = leaves(tree, is_leaf)
+    if not found and identity is _UNSET:
+        raise BadArgument(
+            "tree.reduce_associative of a tree without leaves",
+            expected="a leaf, or an identity",
+            found="neither",
+        )
+    while len(found) > 1:
+        pairs = zip(found[::2], found[1::2], strict=False)
+        found = [operation(a, b) for a, b in pairs] + found[len(found) // 2 * 2 :]
+    return found[0] if found else identity
+
+
 def all_leaves(iterable: Iterable[object], is_leaf: Callable[[object], bool] | None = None) -> bool:
     """Return whether each element is a leaf."""
     return optree.all_leaves(cast("PyTree", iterable), is_leaf, namespace=NAMESPACE)
@@ -205,20 +241,27 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     return optree.treespec_tuple(treedefs, namespace=NAMESPACE)
 
 
-def transpose(outer: PyTreeDef, inner: PyTreeDef | None, tree: object) -> PyTree:
+def transpose(
+    outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: object
+) -> PyTree:
     """Exchange the two layers of structure of a tree.
 
-    ``inner`` None is the structure of the first subtree at a leaf of ``outer``.
+    Args:
+        outer_treedef: the outer layer.
+        inner_treedef: the inner layer; None is the structure of the first subtree at a leaf of
+            the outer one.
+        pytree_to_transpose: a tree with the inner layer at each leaf of the outer one.
 
     Raises:
-        BadArgument: the tree does not have structure ``inner`` at each leaf of ``outer``, or
-            ``outer`` has no leaves and ``inner`` is None.
+        BadArgument: the tree does not have these layers, or the outer one has no leaves and the
+            inner one is None.
 
     >>> jax.tree.transpose(jax.tree.structure([0, 0]), None, [(1, 2), (3, 4)])
     ([1, 3], [2, 4])
     """
+    outer, inner = outer_treedef, inner_treedef
     try:
-        subtrees = outer.flatten_up_to(cast("PyTree", tree))
+        subtrees = outer.flatten_up_to(cast("PyTree", pytree_to_transpose))
         if inner is None:
             inner = structure(subtrees[0])
         columns = [inner.flatten_up_to(subtree) for subtree in subtrees]

@@ -60,6 +60,7 @@ WITHOUT_A_TYPE: Final = {
     "effax.tree.map": STRUCTURE,
     "effax.tree.map_with_path": STRUCTURE,
     "effax.tree.reduce": STRUCTURE,
+    "effax.tree.reduce_associative": STRUCTURE,
     "effax.tree.register_pytree_node": STRUCTURE,
     "effax.tree.transpose": STRUCTURE,
     "effax.tree.unflatten": STRUCTURE,

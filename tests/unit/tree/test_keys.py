@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 
 import pytest
@@ -76,6 +77,22 @@ def test_parts_of_structures() -> None:
     pair = tree_util.treedef_tuple(parts)
     assert pair == tree.structure((1, {"a": 2}))
     assert tree_util.treedef_children(pair) == parts
+
+
+def test_associative_reductions_combine_neighbours() -> None:
+    for n in range(1, 9):
+        assert tree.reduce_associative(operator.add, list("abcdefgh")[:n]) == "abcdefgh"[:n]
+    assert tree.reduce_associative(max, {}, identity=0) == 0
+    with pytest.raises(BadArgument, match="identity"):
+        tree.reduce_associative(max, [])
+
+
+def test_transpose_takes_names() -> None:
+    outer, inner = tree.structure([0, 0]), tree.structure((0, 0))
+    found = tree.transpose(
+        outer_treedef=outer, inner_treedef=inner, pytree_to_transpose=[(1, 2), (3, 4)]
+    )
+    assert found == ([1, 3], [2, 4])
 
 
 def test_reductions_take_leaves() -> None:
