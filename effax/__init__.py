@@ -74,6 +74,7 @@ from effax.ir.dtypes import FLOAT0
 from effax.ir.dtypes import DType as _DType
 from effax.ir.state import clear_caches
 from effax.ir.text.notebook import draw_with
+from effax.ir.trace import eager as ensure_compile_time_eval
 from effax.ir.trace import named_scope
 from effax.lax import stop_gradient
 from effax.lowering.xla import Device
@@ -124,6 +125,7 @@ __all__ = [
     "effects_of",
     "empty_ref",
     "enable_x64",
+    "ensure_compile_time_eval",
     "errors",
     "eval_shape",
     "experimental",

@@ -468,7 +468,10 @@ class tracing:  # noqa: N801  # used as a function; a generator would cost more 
 
 @contextmanager
 def eager() -> Iterator[None]:
-    """Run a block outside of every trace, so that its operations run at once."""
+    """Run a block outside of every trace, so that its operations run at once.
+
+    An operation on a tracer without a value raises LeakedTracer in the block.
+    """
     before = _state.current
     _state.current = None
     try:

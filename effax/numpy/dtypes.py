@@ -53,7 +53,8 @@ class ScalarType(type):
 
 
 def _named(name: str) -> ScalarType:
-    made = ScalarType(name, (), {"__module__": "effax.numpy", "__slots__": ()})
+    text = f"The dtype ``{name}``; a call converts a value to an array of it."
+    made = ScalarType(name, (), {"__doc__": text, "__module__": "effax.numpy", "__slots__": ()})
     made._dtype = as_dtype(name)
     return made
 

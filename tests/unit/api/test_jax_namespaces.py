@@ -41,6 +41,30 @@ def test_eval_jaxpr_takes_constants_first() -> None:
         np.testing.assert_array_equal(run(closed.jaxpr, closed.consts, 2.0)[0], [2, 3, 4])
 
 
+def test_operations_run_while_tracing_where_that_is_ensured() -> None:
+    def f(x: effax.Array) -> effax.Array:
+        with effax.ensure_compile_time_eval():
+            table = jnp.sin(jnp.ones(2))
+            assert table.sum() > 0
+        return x * table
+
+    jaxpr = effax.make_jaxpr(f)(jnp.ones(2)).jaxpr
+    assert [eqn.prim.name for eqn in jaxpr.eqns] == ["mul"]
+    for run in (f, effax.jit(f)):
+        np.testing.assert_allclose(run(jnp.ones(2)), np.sin(1.0), rtol=1e-6)
+
+
+@core.ensure_compile_time_eval()
+def _successor(x: effax.Array) -> effax.Array:
+    return x + 1
+
+
+def test_a_symbol_where_operations_run_while_tracing_raises() -> None:
+    assert _successor(jnp.ones(())) == 2.0
+    with pytest.raises(errors.UnexpectedTracerError):
+        effax.jit(_successor)(jnp.ones(()))
+
+
 def test_categories_of_dtypes() -> None:
     assert dtypes.issubdtype(dtypes.prng_key, dtypes.extended)
     assert not dtypes.issubdtype(dtypes.prng_key, np.inexact)
