@@ -130,6 +130,21 @@ class RefType(_Consed):
         """The dtype of the contents."""
         return self.inner.dtype
 
+    @property
+    def ndim(self) -> int:
+        """The number of axes of the contents."""
+        return self.inner.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements of the contents."""
+        return self.inner.size
+
+    @property
+    def weak(self) -> bool:
+        """False: the dtype of contents never yields in promotion."""
+        return False
+
     def __reduce__(self) -> tuple[object, ...]:
         return (ref_type, (self.inner, self.kind))
 

@@ -106,7 +106,7 @@ def _as_literal(atom: Atom, x: object, kept: _Kept) -> Lit | None:
         dtype.kind == "i" and kind is int
     )
     if same_kind and kept[dtype]:
-        return pr.literal(x, array_type((), dtype, atom.type.weak))  # type: ignore[arg-type, union-attr]  # a number; an array's type
+        return pr.literal(x, array_type((), dtype, atom.type.weak))  # type: ignore[arg-type]  # a number
     return None
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
+import re
+import subprocess
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -70,6 +73,34 @@ def test_a_gpt_trains_and_its_step_is_drawn_counted_optimized_and_debugged(tmp_p
     page = (tmp_path / "step.html").read_text("utf-8")
     assert "state[&#x27;params&#x27;].* (10 refs)" in page
     assert (tmp_path / "step.svg").is_file() and (tmp_path / "memory.svg").is_file()
+
+
+def run_at(folder: Path, *command: str) -> str:
+    """Run a module in a folder, with effax on the path; return its output if it fails."""
+    env = os.environ | {"PYTHONPATH": str(FOLDER.parent)}
+    run = subprocess.run(
+        [sys.executable, "-m", *command],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return run.stdout + run.stderr if run.returncode else ""
+
+
+def test_the_package_of_passes_keeps_its_laws() -> None:
+    options = ("-q", "-p", "no:cacheprovider", "-m", "not slow", "--examples", "10")
+    assert not run_at(FOLDER / "passes", "pytest", *options)
+
+
+def test_the_package_of_passes_is_typed_without_a_cast_or_an_ignore() -> None:
+    pytest.importorskip("mypy")
+    assert not run_at(FOLDER.parent, "mypy", "--strict", str(FOLDER / "passes"))
+    sources = {path.name: path.read_text("utf-8") for path in FOLDER.glob("passes/*/*.py")}
+    assert len(sources) > 10
+    escapes = re.compile(r"\bcast\(|type: ignore|pyright:|\bAny\b|import _|effax\.\w+\._")
+    assert not [name for name, text in sources.items() if escapes.search(text)]
 
 
 def test_cross_entropy_has_the_derivatives_of_its_parts(xent: Any) -> None:

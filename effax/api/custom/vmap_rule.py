@@ -87,4 +87,4 @@ def _fitted(value: object, type_: Type, batched: bool, size: int, name: str) -> 
             found=str(x.type),
             remedy="set its entry in out_batched to whether it has the axis",
         )
-    return converted(x, ct_spec.dtype, ct_spec.weak)  # type: ignore[union-attr]  # results are arrays
+    return converted(x, ct_spec.dtype, ct_spec.weak)

@@ -50,18 +50,20 @@ class Passes:
     dce: Callable[[Jaxpr, Mask], Dce] = field(default=lambda jaxpr, used: unwrap(dce(jaxpr, used)))
     inline: Callable[[Jaxpr], Jaxpr] = field(default=lambda jaxpr: unwrap(inline(jaxpr)))
 
-    def jvp(self, jaxpr: Jaxpr, mask: Mask) -> Jvp:
+    def jvp(self, jaxpr: Jaxpr, mask: Sequence[bool]) -> Jvp:
         """Return the derivative with respect to the inputs of the mask."""
-        return self.jvp_with(jaxpr, mask, self.rules)
+        return self.jvp_with(jaxpr, tuple(mask), self.rules)
 
     def vmap(self, jaxpr: Jaxpr, size: int, axes: Sequence[int | None]) -> Vmapped:
         """Return the batched program, every result along its leading axis."""
         return self.vmap_with(jaxpr, size, axes, self.rules)
 
-    def partial_eval(self, jaxpr: Jaxpr, known: Mask, forced: Mask | None = None) -> PartialEval:
+    def partial_eval(
+        self, jaxpr: Jaxpr, known: Sequence[bool], forced: Sequence[bool] | None = None
+    ) -> PartialEval:
         """Return the known and unknown jaxprs; the unknown one returns the ``forced`` results."""
-        wanted = (False,) * len(jaxpr.outs) if forced is None else forced
-        return self.partial_eval_with(jaxpr, known, wanted, self.rules)
+        wanted = (False,) * len(jaxpr.outs) if forced is None else tuple(forced)
+        return self.partial_eval_with(jaxpr, tuple(known), wanted, self.rules)
 
     def transpose(self, jaxpr: Jaxpr, ct_specs: Sequence[CotangentSpec]) -> Transposed:
         """Return the transposed program, with a cotangent for every floating result."""

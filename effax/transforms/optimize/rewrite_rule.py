@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import MISSING, dataclass
 from functools import cached_property
 from itertools import product
@@ -64,7 +64,7 @@ class RewriteRule:
     right: Right
     families: Set[str] = ANY
     where: Callable[[Match], bool] | None = None
-    samples: tuple[Sample | Jaxpr, ...] = ()
+    samples: Sequence[Sample | Jaxpr] = ()
 
     def __post_init__(self) -> None:
         _check_left(self)

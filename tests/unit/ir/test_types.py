@@ -44,6 +44,11 @@ def test_foreign_byte_order_is_taken_as_native() -> None:
     assert array_type((2, 3), ">f4") is F32
 
 
+def test_a_reference_has_the_attributes_of_its_contents() -> None:
+    r, x = ref_type(F32), F32
+    assert (r.shape, r.dtype, r.ndim, r.size, r.weak) == (x.shape, x.dtype, 2, 6, False)
+
+
 def test_types_that_differ_are_different() -> None:
     assert len({id(t) for t in TYPES}) == len(TYPES)
     assert WEAK is not array_type((), "float32")
