@@ -166,9 +166,14 @@ def results_of(label: str, found: object, types: Sequence[Type]) -> list[Value]:
     return outs
 
 
+def least_wide(type_: Type) -> int:
+    """Return the bytes of an element of the dtypes of 64 bits, or more, of this kind."""
+    return 16 if type_.dtype.kind == "c" else 8
+
+
 def wide_remedy(wanted: Type, itemsize: int) -> str | None:
     """Return the remedy for a result that is narrower than a type of 64 bits."""
-    least = 16 if wanted.dtype.kind == "c" else 8
+    least = least_wide(wanted)
     if config.enable_x64 or itemsize >= wanted.dtype.itemsize or wanted.dtype.itemsize < least:
         return None
     return (

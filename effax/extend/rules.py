@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final, NamedTuple
 from weakref import ReferenceType
@@ -12,10 +12,11 @@ import numpy as np
 
 from effax.arrays.array import Array
 from effax.arrays.binding import atom_in, handle
+from effax.arrays.config import config, enable_x64
 from effax.arrays.conversion import as_value
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.ref import Ref
-from effax.extend.guard import annotate_errors, listed, paired, shown, wide_remedy
+from effax.extend.guard import annotate_errors, least_wide, listed, paired, shown, wide_remedy
 from effax.ir.build import Builder, typing_of
 from effax.ir.edit.constants import constant
 from effax.ir.errors import BadRule, LoweringError, NotApplicable
@@ -269,7 +270,8 @@ def traced(
     """Return the program of a rule, and which of its results are None and not in the program.
 
     A scalar or a small array that the rule closes over becomes a constant. ``written`` is the
-    user's function, whose line errors name.
+    user's function, whose line errors name. Types of 64 bits are enabled where an argument has one,
+    so that the program of 64-bit arguments does not depend on the setting.
 
     Raises:
         BadRule: the rule closes over a large array, or raises an error.
@@ -278,7 +280,7 @@ def traced(
     watchers = _WATCHERS.get()
     if watchers is not None:
         watchers.append((label, ReferenceType(trace)))
-    with annotate_errors(label, written), tracing(trace):
+    with annotate_errors(label, written), _width_of(types), tracing(trace):
         args = [trace.bind(t, None, f"argument {i}") for i, t in enumerate(types)]
         found = list(rule(*args))
         outs = [
@@ -289,6 +291,11 @@ def traced(
     jaxpr, consts = trace.finish(outs)
     with annotate_errors(label, written):
         return _with_constants(jaxpr, consts, label), [x is None for x in found]
+
+
+def _width_of(types: Sequence[Type]) -> AbstractContextManager[None]:
+    is_wide = any(t.dtype.kind in "fiuc" and t.dtype.itemsize >= least_wide(t) for t in types)
+    return enable_x64() if is_wide and not config.enable_x64 else nullcontext()
 
 
 def _with_constants(jaxpr: Jaxpr, consts: Sequence[object], label: str) -> Jaxpr:

@@ -289,11 +289,42 @@ class Narrowed(extend.ArrayPrimitive):
         return ins
 
 
+@dataclass(frozen=True, slots=True)
+class Widened(Narrowed):
+    """A result of 64 bits of any operand, with a rule that creates zeros of 64 bits."""
+
+    name: ClassVar[str] = "widened"
+
+    def typing(self, *ins: Type) -> Typing:
+        return Typing((extend.array_type(ins[0].shape, "float64"),))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        return [np.array(ins[0], np.float64)]
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        return self.bind(*primals), [jnp.zeros(primals[0].shape, "float64")]
+
+
+@dataclass(frozen=True, slots=True)
+class Halved(extend.FunctionPrimitive):
+    name: ClassVar[str] = "halved"
+
+    def function(self, x: effax.Array) -> effax.Array:
+        return jnp.max(x, initial=-jnp.inf) - x.astype(x.dtype) / 2
+
+
+def test_rules_on_operands_of_64_bits_need_no_setting() -> None:
+    wide = extend.array_type((3,), "float64")
+    conduct(Narrowed(), wide)
+    assert Halved().typing(wide).outs == (wide,)
+    with effax.enable_x64():
+        conduct(Narrowed(), wide)
+        assert Halved().typing(wide).outs == (wide,)
+
+
 def test_where_64_bits_are_not_enabled_the_error_says_so() -> None:
     with pytest.raises(BadRule, match=r"returns a tangent(.|\n)*update\(\"enable_x64\", True\)"):
-        conduct(Narrowed(), extend.array_type((3,), "float64"))
-    with effax.enable_x64():
-        conduct(Narrowed(), extend.array_type((3,), "float64"))
+        conduct(Widened(), extend.array_type((3,), "float32"))
 
 
 def test_what_was_found_reads_well() -> None:
