@@ -181,7 +181,7 @@ PAGES: Final = sorted(
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_pages_and_examples_import_public_names_only(page: Path) -> None:
     text = page.read_text("utf-8")
-    found = re.findall(r"^ *from (effax[\w.]*) import (\([^)]*\)|[^\n]*)", text, re.MULTILINE)
+    found = re.findall(r"^ *from (effax(?:\.\w+)*) import (\([^)]*\)|[^\n]*)", text, re.MULTILINE)
     for module, names in found:
         assert module in MODULES, f"from {module} import {names}"
         imported = [name.split(" as ")[0].strip(" ()\n") for name in names.split(",")]
