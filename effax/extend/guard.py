@@ -16,7 +16,14 @@ from effax.arrays.ref import Ref
 from effax.effects import Accum, Free, Read, Row, Write
 from effax.extend.parameters import KINDS, is_frozen
 from effax.ir.build import typing_of
-from effax.ir.errors import BadArgument, BadRule, EffaxError, IllTyped, TransformError
+from effax.ir.errors import (
+    BadArgument,
+    BadRule,
+    EffaxError,
+    IllTyped,
+    TransformError,
+    Unfinished,
+)
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.regions.forms import check_fields
 from effax.ir.source import defined_at, raised_at
@@ -28,19 +35,19 @@ NAME: Final = re.compile(r"[A-Za-z_]\w*")
 
 @contextmanager
 def annotate_errors(label: str, rule: object = None) -> Iterator[None]:
-    """Raise errors of the block as BadRule of ``label``, except for TransformError.
+    """Raise errors of the block as BadRule of ``label``, except TransformError and Unfinished.
 
     They have the line of user code that raised them, or else that of ``rule``, a function.
 
     Raises:
-        BadRule: in place of every error but ``TransformError``.
+        BadRule: in place of every other error.
     """
     try:
         yield
     except BadRule as error:
         error.at(None, defined_at(rule))
         raise
-    except (TransformError, RecursionError):
+    except (TransformError, RecursionError, Unfinished):
         raise
     except EffaxError as error:
         what = error.what if label in error.what else f"{label}: {error.what}"

@@ -17,7 +17,7 @@ from effax.testing import laws
 from effax.testing.check_effects import check_effects
 from effax.testing.check_grads import check_grads
 from effax.testing.check_laws import check_law, check_laws
-from effax.testing.check_pass import Inconclusive, PassReport, check_pass
+from effax.testing.check_pass import PassReport, check_pass
 from effax.testing.check_primitive import Checked, Refused, check_primitive
 from effax.testing.generate.features import ANYTHING, COMPILED, NUMERIC, SMOOTH, Features
 from effax.testing.generate.steps import step_names
@@ -27,7 +27,7 @@ from effax.testing.laws.law import About, Law, assume, law
 from effax.testing.laws.runner import Tried
 from effax.testing.laws.tolerance import Tolerances, check_close
 from effax.testing.laws.transformations import Passes
-from effax.testing.report.report import LawBroken
+from effax.testing.report.report import Inconclusive, LawBroken
 
 __all__ = [
     "ANYTHING",

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from effax.ir.analysis.queries import size
-from effax.ir.errors import BadArgument, EffaxError
+from effax.ir.errors import BadArgument
 from effax.ir.syntax import Jaxpr
 from effax.passes.guarantees import Guarantee, checked_guarantees
 from effax.passes.pipeline import AnyPass, Pass, check_program, guarantees_of, passes_of
 from effax.testing import laws
+from effax.testing.ending import bounds_text, check_bounds
 from effax.testing.generate.catalogue import catalogue
 from effax.testing.generate.features import ANYTHING, Features, as_features
 from effax.testing.generate.focus import Condition, Focus, focus_of
@@ -23,6 +24,7 @@ from effax.testing.laws.tolerance import Allowed, Tolerances
 from effax.testing.pass_programs import WantedPrograms, plans_of, redundant_programs
 from effax.testing.pass_trials import Changes, EachPart, PartTrial
 from effax.testing.progress import Progress
+from effax.testing.report.report import Inconclusive
 from effax.testing.shrink.changed_parts import changed_parts, probes
 from effax.testing.shrink.slices import changed_slices
 from effax.transforms.optimize.rewrite import App
@@ -50,10 +52,6 @@ FEW_OF_PART: Final = 8
 
 PART_SLICES: Final = 30
 """The number of slices of each pass of a composition."""
-
-
-class Inconclusive(EffaxError, AssertionError):
-    """No program tests a pass: it changed none, or none was evaluated or met the focus."""
 
 
 @dataclass(frozen=True)
@@ -204,7 +202,7 @@ def check_pass(
         check.try_program(jaxpr, USER_SEEDS if size(jaxpr) < LARGE else USER_SEEDS[:1])
     check.try_all(WantedPrograms(focused, features, compiled), examples, seed)
     raise_broken(check.every, strict=False)
-    bounds = f"{max_steps} equations and {max_seconds:g} seconds (`max_steps=`, `max_seconds=`)"
+    bounds = bounds_text(max_steps, max_seconds)
     _check_conclusive(check, given, focused.conditions, bounds)
     return _report(check, checked, focused.conditions, bounds, allow_unchanged)
 
@@ -212,12 +210,7 @@ def check_pass(
 def _check_counts(examples: int, max_steps: int, max_seconds: float) -> None:
     if examples < 1:
         raise BadArgument("a pass is tried on programs", "examples of at least 1", str(examples))
-    if max_steps < 1 or not max_seconds > 0:
-        raise BadArgument(
-            "the bounds of evaluations are not valid",
-            expected="`max_steps` of at least 1 and `max_seconds` above 0",
-            found=f"max_steps={max_steps}, max_seconds={max_seconds}",
-        )
+    check_bounds(max_steps, max_seconds)
 
 
 def _tolerance_of(

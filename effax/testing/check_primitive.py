@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import product
 from textwrap import fill
 from typing import Final, NamedTuple, TypeVar
 
@@ -10,16 +12,17 @@ from effax.api.staging import ShapeDtypeStruct
 from effax.arrays.array import ArrayLike
 from effax.ir.build import Builder, lit
 from effax.ir.dtypes import BOOL, is_float
-from effax.ir.errors import BadArgument, NotApplicable
+from effax.ir.errors import BadArgument, NotApplicable, Unfinished
 from effax.ir.primitive import Primitive
 from effax.ir.prims import Cond, Mul, Scan
 from effax.ir.registry import registry
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import ArrayType, Type, array_type
 from effax.testing import laws
+from effax.testing.ending import Ending, bounds_text, check_bounds
 from effax.testing.generate.magnitudes import AtMagnitude, Interval, inside, interval_of, places
 from effax.testing.generate.seeds import seeds_for
-from effax.testing.generate.values import random_inputs, shown
+from effax.testing.generate.values import MAX_SECONDS, MAX_STEPS, limited, random_inputs, shown
 from effax.testing.generate.values import run as run_program
 from effax.testing.laws.derivative import is_foreign
 from effax.testing.laws.jvp import has_slopes
@@ -56,11 +59,16 @@ class Checked(NamedTuple):
         passed: the laws that hold for every program.
         refused: the laws that do not apply to some programs, and hold for the others.
         skipped: the laws that no program tests: their assumptions fail, or rounding decides.
+        stopped: the programs of which an evaluation was stopped at a bound: their names in
+            ``PROGRAMS``, or the values to which the primitive is applied.
+        bounds: the bounds, in words, if there are such programs.
     """
 
     passed: tuple[str, ...]
     refused: tuple[Refused, ...]
     skipped: tuple[str, ...] = ()
+    stopped: tuple[str, ...] = ()
+    bounds: str = ""
 
     def __str__(self) -> str:
         lines = [f"{_laws(self.passed)} passed", _wrapped(self.passed)]
@@ -72,6 +80,8 @@ class Checked(NamedTuple):
             lines += [f"{_laws(names)} refused: {reason}", _wrapped(names)]
         if self.skipped:
             lines += [f"{_laws(self.skipped)} skipped", _wrapped(self.skipped)]
+        if self.stopped:
+            lines += [f"evaluations stopped after {self.bounds}", _wrapped(self.stopped)]
         return "\n".join([line for line in lines if line])
 
 
@@ -122,6 +132,8 @@ def check_primitive(
     domain: Sequence[Interval | None] = (),
     seeds: Sequence[int] = (0, 1, 2),
     rules: RuleSet | None = None,
+    max_steps: int = MAX_STEPS,
+    max_seconds: float = MAX_SECONDS,
 ) -> Checked:
     """Check a primitive against every law, on arguments of these types.
 
@@ -142,16 +154,22 @@ def check_primitive(
         seeds: seeds of values; 0 differentiates and batches all arguments. Of few arguments, each
             combination is batched and differentiated whatever the seeds.
         rules: the rules of a primitive that does not define its own.
+        max_steps: the greatest number of equations that a run of a program may evaluate. A loop
+            that does not end at some values is not tried there, and the result names these.
+        max_seconds: the greatest time for a law on a program.
 
     Raises:
         BadRule: a rule, the typing or the evaluation is wrong; the message says which.
         LawBroken: laws do not hold; the message has a program for the simplest of them, as a test
             to paste, and names the others.
+        Inconclusive: no evaluation ended within the bounds.
         IllTyped: the primitive does not apply to the types.
         BadArgument: an argument is no primitive or no type; or ``linear`` or ``domain`` does not
-            have one entry an argument.
+            have one entry an argument; or a bound is not positive.
     """
     __tracebackhide__ = True
+    check_bounds(max_steps, max_seconds)
+    ending = Ending(max_steps, max_seconds)
     prim = as_primitive(prim)
     ins = as_types(prim, types)
     entries = _one_an_argument("domain", domain or [None] * len(ins), ins)
@@ -159,7 +177,8 @@ def check_primitive(
     if linear is not None:
         _one_an_argument("linear", linear, ins)
     used = DEFAULT_RULES if rules is None else rules
-    check_behavior(prim, ins, linear, used)
+    with limited(max_steps, max_seconds):
+        check_behavior(prim, ins, linear, used)
     own, known = type(prim), registry()
     primitives = known if known.get(own.name) is own else registry(own)
     arguments = {"passes": Passes(rules=used), "primitives": primitives}
@@ -168,19 +187,25 @@ def check_primitive(
     found: list[Found] = []
     for law in [law for law in laws.LAWS if law.of_primitives]:
         if law.about is About.PROGRAMS:
-            found.append(_result(law, _cases(law, programs, at, seeds), arguments))
+            found.append(_result(law, _cases(law, programs, at, seeds), arguments, ending))
         elif linear is not None:
             b = Builder(ins)
             alone = b.finish(b.emit(prim, b.binders)), tuple(linear)
-            found.append(_result(law, [Case(PROGRAMS[0], alone, seeds)], arguments))
+            cases = [Case(PROGRAMS[0], alone, seeds)]
+            found.append(_result(law, cases, arguments, ending))
+    ending.check_conclusive(prim.name)
     broken = sorted([one for one in found if isinstance(one, LawBroken)], key=_rank)
     if broken:
         raise broken[0].with_others([other.law.name for other in broken[1:]]) from None
-    found = [_unless_unknown(one, [*programs, *[a.jaxpr for a in at]], seeds) for one in found]
+    found = [
+        _unless_unknown(one, [*programs, *[a.jaxpr for a in at]], seeds, ending) for one in found
+    ]
     return Checked(
         tuple([one for one in found if isinstance(one, str)]),
         tuple([one for one in found if isinstance(one, Refused)]),
         tuple([one.law for one in found if isinstance(one, SkippedLaw)]),
+        tuple(ending.stopped),
+        bounds_text(max_steps, max_seconds) if ending.stopped else "",
     )
 
 
@@ -212,12 +237,15 @@ def _cases(
             yield Case("", (jaxpr,), seeds, where)
 
 
-def _result(law: Law[...], cases: Iterable[Case], arguments: Arguments) -> Found:
+def _result(law: Law[...], cases: Iterable[Case], arguments: Arguments, ending: Ending) -> Found:
     passed, refused, applied = list[str](), dict[str, str](), False
     for name, drawn, seeds, where in cases:
         for seed in seeds[:1] if law.costly else seeds:
             try:
-                applied |= run(law, drawn, seed, arguments)
+                with ending.bounded(drawn[0], seed, where or name):
+                    applied |= run(law, drawn, seed, arguments)
+            except Unfinished:
+                continue
             except LawBroken as broken:
                 if isinstance(broken.root, NotApplicable):
                     refused.setdefault(name, broken.root.what)
@@ -244,12 +272,16 @@ def _note(where: str, jaxpr: Jaxpr, seed: int) -> str:
     )
 
 
-def _unless_unknown(found: Found, programs: Sequence[Jaxpr], seeds: Sequence[int]) -> Found:
+def _unless_unknown(
+    found: Found, programs: Sequence[Jaxpr], seeds: Sequence[int], ending: Ending
+) -> Found:
     """Refuse the law of derivatives where differences determine no derivative."""
     if found != "jvp_is_the_derivative" or not is_foreign(programs[0]):
         return found
-    if any(has_slopes(jaxpr, seed) for jaxpr in programs for seed in seeds):
-        return found
+    for jaxpr, seed in product(programs, seeds):
+        with suppress(Unfinished), ending.bounded(jaxpr, seed):
+            if has_slopes(jaxpr, seed):
+                return found
     reason = "differences of the evaluation are unknown: no part is smooth, or values are rounded"
     return Refused("jvp_is_the_derivative", reason, PROGRAMS, ())
 

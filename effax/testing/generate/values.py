@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Final, NamedTuple
 
 import ml_dtypes
@@ -78,6 +78,22 @@ def limited(max_steps: int, max_seconds: float) -> AbstractContextManager[Meter]
     return bounded_evaluation(RUNS * max_steps, max_seconds)
 
 
+@contextmanager
+def single_run() -> Iterator[Meter]:
+    """Bound one evaluation, which does not count for the bounds of the context."""
+    outer = METER.get()
+    meter = Meter(*((MAX_STEPS, MAX_SECONDS) if outer is None else _share(outer)))
+    token = METER.set(meter)
+    try:
+        yield meter
+    finally:
+        METER.reset(token)
+
+
+def _share(outer: Meter) -> tuple[int, float]:
+    return outer.most // RUNS, outer.seconds
+
+
 def run_metered(
     jaxpr: Jaxpr, inputs: Sequence[Value], most: int | None = None
 ) -> tuple[Outcome, int]:
@@ -92,8 +108,7 @@ def run_metered(
         Unfinished: it evaluates more equations than a bound, or takes longer.
     """
     outer = METER.get()
-    share = MAX_STEPS if outer is None else outer.most // RUNS
-    seconds = MAX_SECONDS if outer is None else outer.seconds
+    share, seconds = (MAX_STEPS, MAX_SECONDS) if outer is None else _share(outer)
     with bounded_evaluation(share if most is None else min(most, share), seconds) as meter:
         return run(jaxpr, inputs), meter.steps
 

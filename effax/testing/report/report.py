@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from effax.testing.laws.law import Law
 
 
+class Inconclusive(EffaxError, AssertionError):
+    """Nothing was tested: no program changed, ended, or met the focus; or no rule applied."""
+
+
 class LawBroken(AssertionError):
     """A law does not hold; the message has a test to paste.
 

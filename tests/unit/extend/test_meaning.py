@@ -26,6 +26,7 @@ from effax.testing.check_primitive import (
     _result,
     programs_of,
 )
+from effax.testing.ending import Ending
 from effax.testing.primitive_checks import check_behavior
 from effax.transforms.rules.default import DEFAULT_RULES
 
@@ -348,7 +349,9 @@ def test_a_law_that_applies_to_no_program_is_skipped() -> None:
 
     def found(programs: Sequence[Jaxpr], seeds: Sequence[int]) -> object:
         pairs = zip(PROGRAMS, programs, strict=False)
-        return _result(of_nothing, [Case(name, (jaxpr,), seeds) for name, jaxpr in pairs], {})
+        return _result(
+            of_nothing, [Case(name, (jaxpr,), seeds) for name, jaxpr in pairs], {}, Ending(100, 1.0)
+        )
 
     assert found(several[:1], (0, 1)) == SkippedLaw("of_nothing")
     assert found(several, (0,)) == SkippedLaw("of_nothing")

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from time import process_time
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
+from effax import extend
 from effax.ir import BadArgument, Unfinished, evaluate, parse
 from effax.ir.eval.bounds import bounded_evaluation
-from effax.ir.prims import While
+from effax.ir.prims import Sin, While
 from effax.ir.syntax import Jaxpr
 from effax.passes import as_pass, dce
-from effax.testing import Inconclusive, LawBroken, check_law, check_pass, law
+from effax.testing import Inconclusive, LawBroken, check_law, check_pass, check_primitive, law
 from effax.testing.laws import pass_keeps_its_guarantees
 from effax.testing.progress import Progress
 
@@ -101,9 +104,51 @@ def test_laws_of_users_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         check_law(endless_law, examples=1)
 
 
+@dataclass(frozen=True, slots=True)
+class Until(extend.RegionPrimitive):
+    """``until(carry) -> carry``: the body as long as ``going`` is true."""
+
+    going: Jaxpr
+    body: Jaxpr
+    name: ClassVar[str] = "until"
+
+    def regions(self) -> tuple[extend.Region, ...]:
+        return extend.while_regions(self.going, self.body)
+
+
+@pytest.mark.slow
+def test_a_primitive_is_not_run_where_it_does_not_end() -> None:
+    loop = (
+        parse("""{ lambda ; a:f32[]. let
+        b:bool[] = gt a 1.0:f32[]
+      in (b,) }"""),
+        parse("{ lambda ; a:f32[]. let b:f32[] = mul a 0.5:f32[] in (b,) }"),
+    )
+    checked = check_primitive(
+        Until(*loop), extend.array_type((), "float32"), seeds=(0,), max_steps=2000
+    )
+    assert "infinities" in checked.stopped
+    assert "alone" not in checked.stopped
+    assert "lowering_agrees_with_evaluation" in checked.passed
+    assert "evaluations stopped after 2000 equations and 20 seconds" in str(checked)
+
+
+def test_a_primitive_that_never_ends_is_inconclusive() -> None:
+    loop = (
+        parse("""{ lambda ; a:f32[]. let
+        b:bool[] = ne a 9.0:f32[]
+      in (b,) }"""),
+        parse("{ lambda ; a:f32[]. let b:f32[] = mul a 0.5:f32[] in (b,) }"),
+    )
+    with pytest.raises(Inconclusive, match="no evaluation of until ended"):
+        check_primitive(Until(*loop), extend.array_type((), "float32"), seeds=(0,), max_steps=500)
+
+
 def test_bounds_that_are_none_are_refused() -> None:
     with pytest.raises(BadArgument, match="the bounds of evaluations are not valid"):
         check_pass(dce, max_steps=0)
+    with pytest.raises(BadArgument, match="the bounds of evaluations are not valid"):
+        check_primitive(Sin(), extend.array_type((), "float32"), max_seconds=0)
 
 
 def test_long_runs_report_their_progress(
