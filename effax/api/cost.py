@@ -63,7 +63,7 @@ def cost(
                 found=f"static_argnums={static_argnums!r}, static_argnames={static_argnames!r}",
             )
         return count_cost(fun.jaxpr if isinstance(fun, ClosedJaxpr) else fun, assumed)
-    check_callable(fun, "cost")
+    check_callable(fun, "cost", "a jaxpr")
     static = StaticArgs.of(fun, static_argnums, static_argnames)
     label = f"cost of {label_of(fun)}"
 

@@ -9,12 +9,12 @@ from effax.ir.errors import BadArgument, ConcretizationError
 from effax.ir.symbolic import SymbolicDim, as_int
 
 
-def check_callable(fun: object, what: str) -> Callable[..., object]:
-    """Return ``fun``. Raises BadArgument unless it is callable."""
+def check_callable(fun: object, what: str, or_else: str = "") -> Callable[..., object]:
+    """Return ``fun``. Raises BadArgument unless it is callable; ``or_else`` is also accepted."""
     if not callable(fun):
         raise BadArgument(
-            f"{what} takes a function",
-            expected="a callable",
+            f"{what} takes a function{or_else and f' or {or_else}'}",
+            expected=f"a callable{or_else and f', or {or_else}'}",
             found=f"{type(fun).__name__}: {fun!r:.60}",
         )
     return fun

@@ -128,14 +128,21 @@ class RegionPrimitive(FunctionPrimitive, RefPrimitive):
         return self._with_regions([restricted(r, j, ins, outs) for r, j in pairs])
 
     def _with_regions(self, wanted: Sequence[Region]) -> Self | None:
-        """Return the primitive with these regions, or None if the fields cannot express them."""
+        """Return the primitive with these regions, or None if the fields cannot express them.
+
+        An error of ``regions``, or of an overridden ``function``, on the changed fields means that
+        they cannot.
+        """
         loop = next((r for r in wanted if r.repeats and not r.is_predicate), None)
         counts: dict[str, int] = {}
         if loop is not None:
             n_xs, n_carry = len(loop.parts), len(loop.carries)
             counts = {"n_consts": len(loop.args) - n_xs - n_carry, "n_carry": n_carry}
-        made = self._changed([r.jaxpr for r in wanted], counts)
-        return made if made.regions() == tuple(wanted) else None
+        try:
+            made = self._changed([r.jaxpr for r in wanted], counts)
+            return made if made.regions() == tuple(wanted) and _is_defined(made) else None
+        except Exception:  # noqa: BLE001  # methods of the user, on fields that they may not expect
+            return None
 
     def typing(self, *ins: Type) -> Typing:
         """Return the typing that follows from the regions."""
@@ -216,6 +223,14 @@ def _names(cls: type) -> tuple[str, ...]:
 
 def _overridden(cls: type[RegionPrimitive], names: Sequence[str]) -> bool:
     return any(getattr(cls, name) is not getattr(RegionPrimitive, name) for name in names)
+
+
+def _is_defined(prim: RegionPrimitive) -> bool:
+    """Return true. Raise an error if an overridden ``function`` does not take the operands."""
+    types = operand_types(prim)
+    if _overridden(type(prim), ("function",)) and len(types) == 1 + max(types, default=-1):
+        prim.definition(*[types[i] for i in range(len(types))])
+    return True
 
 
 @cached(maxsize=None)

@@ -45,7 +45,9 @@ class Region(NamedTuple):
         carry_to: result ``j`` is bound to argument ``carry_to[j]`` when the jaxpr runs again.
         is_predicate: whether the first result decides if the regions run again; a primitive with
             such a region may not terminate.
-        repeats: whether the jaxpr may run more than once in one application.
+        repeats: whether the jaxpr may run more than once in one application. If not, its results
+            are those of one run; if so, one that is not a carry is stacked, with a leading axis of
+            the trip count, which may be 1.
         parts: binders that are bound to another part of their argument in every run.
         trip_count: how often the jaxpr runs in one application, if it is selected; None if values
             decide it.

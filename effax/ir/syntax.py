@@ -7,7 +7,7 @@ is a list. ``==`` is structural; it ignores the sources of equations and the nam
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple, final
 
 from pyrsistent import PVector, pvector
@@ -463,12 +463,12 @@ def renumbered(jaxpr: Jaxpr) -> Jaxpr:
     """
     done: dict[int, Jaxpr] = {}
     for program in postorder(jaxpr):
-        done[id(program)] = _renumbered(program, done)
+        done[id(program)] = renumbered_alone(program, done)
     return done[id(jaxpr)]
 
 
-def _renumbered(jaxpr: Jaxpr, done: dict[int, Jaxpr]) -> Jaxpr:
-    """Return one program renumbered; ``done`` maps the ids of its subjaxprs to their results."""
+def renumbered_alone(jaxpr: Jaxpr, done: Mapping[int, Jaxpr] = {}) -> Jaxpr:
+    """Return one program renumbered; ``done`` has other subjaxprs by the ids of its own."""
     names: dict[int, Var] = {}
 
     def bind(v: Var) -> Var:
@@ -491,7 +491,7 @@ def _renumbered(jaxpr: Jaxpr, done: dict[int, Jaxpr]) -> Jaxpr:
     eqns = []
     for eqn in jaxpr.eqns:
         inner = eqn.prim.subjaxprs()
-        prim = eqn.prim.with_subjaxprs([done[id(j)] for j in inner]) if inner else eqn.prim
+        prim = eqn.prim.with_subjaxprs([done.get(id(j), j) for j in inner]) if inner else eqn.prim
         ins = tuple(map(use, eqn.ins))
         eqns.append(eqn._replace(prim=prim, ins=ins, outs=tuple(map(bind, eqn.outs))))
     outs = [use(a) for a in jaxpr.outs]

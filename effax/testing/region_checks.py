@@ -12,7 +12,7 @@ from effax.ir.errors import BadRule, Unfinished
 from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Primitive, Value
 from effax.ir.regions.checks import check_declaration, with_more_operands
-from effax.ir.regions.program import program_by_regions
+from effax.ir.regions.program import program_by_regions, results_by_regions
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import RefType, Type, array_type
 from effax.testing.generate.values import Differs, check_equal, random_inputs, shown, single_run
@@ -41,21 +41,33 @@ def check_regions(prim: Primitive, types: tuple[Type, ...]) -> None:
 
 
 def _check_meaning(prim: Primitive, alone: Jaxpr) -> None:
-    """Raise BadRule unless the evaluation is that of the program which the regions define."""
+    """Raise BadRule unless the evaluation is that of the program which the regions define.
+
+    Regions of no common form define some results only; those are compared.
+    """
     try:
         declared = program_by_regions(prim, alone.in_types)
     except BadRule:
-        # The regions are of no common form: they define no program.
-        return
+        own, results = results_by_regions(prim, alone.in_types)
+        if not results:
+            return
+        b = Builder(alone.in_types)
+        outs = [*b.inline_jaxpr(alone, b.binders)]
+        for r, out in zip(results, b.inline_jaxpr(own, b.binders), strict=True):
+            outs[r] = out
+        declared = b.finish(outs)
     label = f"the evaluation of {prim.name} is another than its regions declare"
-    remedy = "correct the trip count, the carries or the operands of the regions, or `evaluate`"
+    remedy = (
+        "correct the trip count, the carries, the operands or the results of the regions, or "
+        "`function` or `evaluate`"
+    )
     _compare(label, declared, alone, range(len(alone.outs)), remedy)
 
 
 def _check_restricted(prim: Primitive, alone: Jaxpr) -> None:
     """Raise BadRule unless each result alone is the same after dead code is removed."""
     n = len(alone.outs)
-    for r in range(n) if n > 1 else ():
+    for r in range(n):
         label = f"{prim.name} without its results other than {r} is another primitive"
         with annotate_errors(f"`restrict` of {prim.name}", prim.restrict):
             reduced = unwrap(dce(alone, tuple([j == r for j in range(n)]))).jaxpr

@@ -13,6 +13,8 @@ from effax.ir.recursion import postorder
 from effax.ir.syntax import Jaxpr, Var
 from effax.ir.text.names import var_number
 
+_MOST_NAMES: Final = 24
+
 
 def frame_at(state: State, level: int) -> Activation:
     """Return the program at a level: 0 is the innermost one. Raises BadArgument."""
@@ -50,6 +52,15 @@ def binding_named(state: State, level: int, name: str) -> Binding:
             found=repr(name),
         )
     return found
+
+
+def known_names(state: State, level: int) -> str:
+    """Return the names of the values at a level, arguments first, as text: some of them if many."""
+    frame = frame_at(state, level)
+    arguments = [name for outer in frame.outwards() for name in outer.jaxpr.names if name]
+    variables = [str(v) for v in _variables(frame) if frame.env[v.id] is not None]
+    names = [*dict.fromkeys([*arguments, *variables])]
+    return ", ".join([*names[:_MOST_NAMES], *["..."] * (len(names) > _MOST_NAMES)])
 
 
 def find_binding(state: State, level: int, name: str) -> Binding | None:

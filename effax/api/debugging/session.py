@@ -31,6 +31,7 @@ from effax.api.debugging.names import (
     equation_named,
     find_binding,
     frame_at,
+    known_names,
 )
 from effax.arrays.binding import wrap
 from effax.ir.errors import BadArgument
@@ -253,7 +254,11 @@ class Session:
                 "this is not a variable or an expression", "such as a, x or np.max(a)", repr(name)
             ) from None
         names = stops.values_by_name(self.state, stops.names_of_code(code), frame)
-        return np.asarray(stops.evaluate_expression(code, name, names))
+        try:
+            return np.asarray(stops.evaluate_expression(code, name, names))
+        except stops.MissingName as error:
+            error.expected = f"an expression of np, {known_names(self.state, level)}"
+            raise
 
     def stats(self, name: str, level: int = 0) -> Stats:
         """Return the statistics of a value: extremes, mean, zeros, nans. Raises BadArgument."""

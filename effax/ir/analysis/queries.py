@@ -38,6 +38,15 @@ class PathStep(NamedTuple):
         return f"{self.position}:{self.prim}.{self.region}"
 
 
+class Path(tuple[PathStep, ...]):
+    """The steps that lead to a program, outermost first; prints as ``2:scan.body/0:jit.body``."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "/".join(map(str, self))
+
+
 class Place(NamedTuple):
     """An equation and its place; prints as ``2:scan.body/0:mul``.
 
@@ -90,7 +99,7 @@ def walk(jaxpr: Jaxpr, every: bool = False) -> Iterator[Place]:
             the depth; by default it is visited once, at its first occurrence.
     """
     seen = {jaxpr}
-    stack: list[Iterator[Place]] = [_places(jaxpr, ())]
+    stack: list[Iterator[Place]] = [_places(jaxpr, Path())]
     while stack:
         place = next(stack[-1], None)
         if place is None:
@@ -102,7 +111,7 @@ def walk(jaxpr: Jaxpr, every: bool = False) -> Iterator[Place]:
             for program, step in reversed([*zip(nested, steps_into(place), strict=True)]):
                 if every or program not in seen:
                     seen.add(program)
-                    stack.append(_places(program, (*place.path, step)))
+                    stack.append(_places(program, Path((*place.path, step))))
 
 
 def steps_into(place: Place) -> tuple[PathStep, ...]:

@@ -145,6 +145,8 @@ def _check_results(prim: Primitive) -> None:
                 f"{_named(prim, region)} returns a result of each of an unknown number of runs",
                 expected="carries, or a trip count",
                 found=f"result {stacks[0]} is not a carry",
+                remedy="`repeats=False` declares a program that runs once, with a result that is "
+                "not stacked",
             )
 
 
@@ -243,17 +245,19 @@ def restricted(region: Region, jaxpr: Jaxpr, ins: Sequence[bool], outs: Sequence
 
     Args:
         region: the region.
-        jaxpr: its program, on the binders and results that are kept.
+        jaxpr: its program, on the binders and results that are kept; results of which nothing
+            becomes are kept only if all are.
         ins: whether each operand of the primitive is kept.
         outs: whether each result of the primitive is kept.
     """
     at = _positions(ins)
     to = _positions(outs)
     binders = [i for i, a in enumerate(region.args) if ins[a]]
+    every = len(jaxpr.outs) == len(region.results)
     kept = [
         (to[r] if r is not None and outs[r] else None, at[c] if c is not None and ins[c] else None)
         for r, c in zip(region.results, region.carry_to, strict=True)
-        if (r is not None and outs[r]) or (c is not None and ins[c]) or region.is_predicate
+        if every or (r is not None and outs[r]) or (c is not None and ins[c]) or region.is_predicate
     ]
     return region._replace(
         jaxpr=jaxpr,

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from effax.effects import Read
 from effax.ir.build import Builder
 from effax.ir.errors import BadRule
 from effax.ir.memo import memoize
@@ -56,6 +57,32 @@ def program_by_regions(prim: Primitive, types: tuple[Type, ...]) -> Jaxpr:
         found=", ".join([r.name or "a region" for r in regions]),
         remedy="override `function`, which defines the primitive on traced arrays",
     )
+
+
+@memoize(maxsize=1 << 10)
+def results_by_regions(prim: Primitive, types: tuple[Type, ...]) -> tuple[Jaxpr, tuple[int, ...]]:
+    """Return the program of the results that one region each defines by itself, and their numbers.
+
+    These are the results of a region that runs once, or as often as its trip count, if no other
+    region returns them. There are none if a region changes contents of references, has side
+    effects, or decides how often others run.
+    """
+    b = Builder(types)
+    regions = prim.regions()
+    declared = [r for region in regions for r in region.results if r is not None]
+    found: dict[int, Atom] = {}
+    pure = all(isinstance(e, Read) for region in regions for e in region.effects)
+    closed = not pure or prim.selector() is not None or any(r.is_predicate for r in regions)
+    for region in regions if not closed else ():
+        if not region.repeats:
+            outs = _called(b, region, b.binders)
+        elif region.trip_count is not None:
+            outs = _scanned(b, region, region.trip_count, b.binders)
+        else:
+            continue
+        found.update(zip(sorted(r for r in region.results if r is not None), outs, strict=True))
+    kept = tuple([r for r in sorted(found) if declared.count(r) == 1])
+    return b.finish([found[r] for r in kept]), kept
 
 
 def _called(b: Builder, region: Region, ins: Sequence[Var]) -> list[Atom]:

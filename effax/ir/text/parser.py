@@ -1,7 +1,9 @@
 """The parser: text to programs, the inverse of :mod:`effax.ir.text.printer`.
 
 ``parse(str(p)) == p``, for closed programs too. A statement ends at ``;``, or at a line that is not
-indented deeper than it. The name of a variable is its number in letters. Effects follow from the
+indented deeper than it. The name of a variable is its number in letters; the result of a store,
+``a[i] <- x``, has the next number. If a name that follows has that number, the variables of the
+program are renumbered, in order. Effects follow from the
 primitives; a signature may state them (``!{read a}``), and then they are checked.
 """
 
@@ -20,7 +22,7 @@ from effax.ir.primitive import ByReference, Primitive
 from effax.ir.prims.refs import AddUpdate, Get, Swap
 from effax.ir.recursion import call_with_fresh_stack
 from effax.ir.registry import NEAR, Registry, own_primitives, own_remedy
-from effax.ir.syntax import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
+from effax.ir.syntax import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, renumbered_alone
 from effax.ir.text.constants import read_constant
 from effax.ir.text.format import MOST_VARIABLES, REFERENCE
 from effax.ir.text.lexer import IN, LITERAL, NAME, WORD, Lexer
@@ -91,14 +93,31 @@ def parse(
 
 
 class _Scope:
-    """The variables and equations of the program that is being read."""
+    """The variables and equations of the program that is being read.
 
-    __slots__ = ("eqns", "top", "vars")
+    Attributes:
+        eqns: the equations.
+        vars: the variables, by name.
+        top: the greatest number of a variable.
+        unwritten: the equations whose result has no name in the text, by its number.
+        moved: those of them whose number is that of a name.
+    """
+
+    __slots__ = ("eqns", "moved", "top", "unwritten", "vars")
 
     def __init__(self) -> None:
         self.eqns: list[Eqn] = []
         self.vars: dict[str, Var] = {}
         self.top = -1
+        self.unwritten: dict[int, int] = {}
+        self.moved: list[int] = []
+
+    def move(self) -> None:
+        """Number the results without a name after all names."""
+        for i in self.moved:
+            self.top += 1
+            (v,) = self.eqns[i].outs
+            self.eqns[i] = self.eqns[i]._replace(outs=(Var(self.top, v.type),))
 
 
 class _Result(NamedTuple):
@@ -146,10 +165,12 @@ class ProgramParser:
             self.named[name] = self.program()
             scan.expect("in", "a named program")
         start = scan.pos
-        jaxpr = self.program()
+        jaxpr, moved = self.unordered()
         if scan.pos < len(scan.text):
             scan.fail("text follows the program", expected="the end of the text")
-        return self.close(jaxpr, constants, start) if constants else jaxpr
+        made = self.close(jaxpr, constants, start) if constants else None
+        final = renumbered_alone(jaxpr) if moved else jaxpr
+        return final if made is None else ClosedJaxpr(final, made.consts)
 
     def constant(self) -> _Constant:
         """Read ``a:f32[] = 2.0 in``."""
@@ -178,6 +199,11 @@ class ProgramParser:
 
     def program(self) -> Jaxpr:
         """Read ``{ lambda consts; inputs. let equations in (results) }``."""
+        jaxpr, moved = self.unordered()
+        return renumbered_alone(jaxpr) if moved else jaxpr
+
+    def unordered(self) -> tuple[Jaxpr, bool]:
+        """Read a program; also return whether its variables have to be renumbered."""
         scan, scope = self.scan, _Scope()
         scan.expect("{", "a program")
         scan.expect("lambda", "a program")
@@ -196,10 +222,11 @@ class ProgramParser:
         scan.match(IN, "`in`")
         outs = self.results(scope)
         scan.expect("}", "a program")
+        scope.move()
         jaxpr = Jaxpr([*consts, *inputs], scope.eqns, outs, len(consts))
         if row is not None:
             self.check_effects(jaxpr, row, start)
-        return jaxpr
+        return jaxpr, bool(scope.moved)
 
     def binders(self) -> list[_Result]:
         """Read typed variables, ``a:f32[3] b:Ref{f32[]}``, as many as there are."""
@@ -231,6 +258,8 @@ class ProgramParser:
                 )
             if name in scope.vars:
                 self.scan.fail("a variable is bound a second time", expected="a new name", pos=pos)
+            if number in scope.unwritten:
+                scope.moved.append(scope.unwritten.pop(number))
             v = scope.vars[name] = Var(number, type_)
             scope.top = max(scope.top, number)
             made.append(v)
@@ -397,6 +426,7 @@ class ProgramParser:
             self.scan.failed(error, start)
         except UNFIT as error:
             unfit(self.scan, prim, error, start)
+        is_written = results is not None
         if results is None:
             (type_,) = typing.outs
             results = [_Result(VAR_NAMES[scope.top + 1], type_, start)]
@@ -409,4 +439,7 @@ class ProgramParser:
                 pos=start,
             )
         outs = tuple(self.bind(scope, results))
+        if not is_written:
+            del scope.vars[results[0].name]
+            scope.unwritten[outs[0].id] = len(scope.eqns)
         scope.eqns.append(Eqn(prim, tuple(ins), outs, typing.effects))

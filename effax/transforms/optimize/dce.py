@@ -266,7 +266,7 @@ def _dce_regions(prim: Primitive, used: Mask, observed: Mask, rules: RuleSet) ->
     made = prim.restrict(live.jaxprs(), live.ins, live.outs)
     if made is not None:
         return DceOut(made, tuple(live.ins), tuple(live.outs))
-    live = _Live(prim, list(every_in), list(every_out), list(observed), rules)
+    live = _Live(prim, list(every_in), list(every_out), list(observed), rules, whole=True)
     return DceOut(prim.with_subjaxprs(live.jaxprs()), every_in, every_out)
 
 
@@ -274,7 +274,7 @@ class _Live:
     """The least fixpoint of live operands, live results and observed references of a primitive.
 
     An operand that no region binds, such as a selector, is live, and so is a result that no region
-    returns.
+    returns. If the primitive is kept ``whole``, all results of regions are live too.
     """
 
     def __init__(
@@ -284,7 +284,9 @@ class _Live:
         outs: list[bool],
         observed: list[bool],
         rules: RuleSet,
+        whole: bool = False,
     ) -> None:
+        self.whole = whole
         self.ins = ins
         self.outs = outs
         self.observed = observed
@@ -326,7 +328,9 @@ class _Live:
 
     def _reduced(self, region: Region, keep: Mask) -> Dce:
         used = [
-            (result is not None and self.outs[result]) or (carry is not None and self.ins[carry])
+            self.whole
+            or (result is not None and self.outs[result])
+            or (carry is not None and self.ins[carry])
             for result, carry in zip(region.results, region.carry_to, strict=True)
         ]
         if region.is_predicate:

@@ -159,20 +159,23 @@ def _lift(
 ) -> None:
     """Append the invariant equations, then the loop, which takes their results as constants."""
     regions = eqn.prim.regions()
-    constants: list[Atom] = []
-    hoisted: list[list[Var]] = []
-    for region, places in zip(regions, moved, strict=True):
-        body = region.jaxpr
-        outside = made.nested(body, [ins[arg] for arg in region.args])
-        for i in places:
-            outside.keep(body.eqns[i], outside.operands(body.eqns[i]))
-        hoisted.append(_needed(body, places))
-        constants += [outside.read(v) for v in hoisted[-1]]
+    hoisted = [_needed(r.jaxpr, places) for r, places in zip(regions, moved, strict=True)]
     bodies = [
         _reduced(region.jaxpr, places, hoisted, k)
         for k, (region, places) in enumerate(zip(regions, moved, strict=True))
     ]
-    _replace_loop(made, eqn, bodies, constants, ins)
+    prim = eqn.prim.with_constants(bodies, sum(map(len, hoisted)))
+    if prim is None:
+        made.keep(eqn, ins)
+        return
+    constants: list[Atom] = []
+    for region, places, needed in zip(regions, moved, hoisted, strict=True):
+        body = region.jaxpr
+        outside = made.nested(body, [ins[arg] for arg in region.args])
+        for i in places:
+            outside.keep(body.eqns[i], outside.operands(body.eqns[i]))
+        constants += [outside.read(v) for v in needed]
+    made.replace(eqn, made.emit(eqn, prim, [*constants, *ins]))
 
 
 def _needed(body: Jaxpr, moved: Sequence[int]) -> list[Var]:
@@ -205,18 +208,6 @@ def _with_first(body: Jaxpr, first: Sequence[Var], eqns: Sequence[Eqn], size: in
     return numbered([*first, *body.binders], eqns, body.outs, size, n_consts, names)
 
 
-def _replace_loop(
-    made: Rewriter,
-    eqn: Eqn,
-    bodies: Sequence[Jaxpr],
-    constants: Sequence[Atom],
-    ins: tuple[Atom, ...],
-) -> None:
-    prim = eqn.prim.with_constants(bodies, len(constants))
-    assert prim is not None, "a loop"
-    made.replace(eqn, made.emit(eqn, prim, [*constants, *ins]))
-
-
 def _loop_carries(jaxpr: Jaxpr) -> Jaxpr:
     """Make carries that a loop never changes constants.
 
@@ -232,11 +223,12 @@ def _loop_carries(jaxpr: Jaxpr) -> Jaxpr:
     for eqn in jaxpr.eqns:
         ins = made.operands(eqn)
         same = _unchanged(eqn, ins, used) if _is_loop(eqn.prim) else []
-        if not same:
+        bodies = [_with_copies(region, ins, same) for region in eqn.prim.regions() if same]
+        prim = eqn.prim.with_constants(bodies, len(same)) if same else None
+        if prim is None:
             made.keep(eqn, ins)
             continue
-        bodies = [_with_copies(region, ins, same) for region in eqn.prim.regions()]
-        _replace_loop(made, eqn, bodies, [ins[arg] for arg in same], ins)
+        made.replace(eqn, made.emit(eqn, prim, [*[ins[arg] for arg in same], *ins]))
         for result, arg in _results_of(eqn.prim.regions()):
             if arg in same:
                 made.env[eqn.outs[result].id] = ins[arg]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from effax.effects import Alloc, Effect, Read, SideEffect, VarId, commutes
-from effax.ir.analysis.queries import PathStep, Place, effects_on_variables, steps_into
+from effax.ir.analysis.queries import Path, PathStep, Place, effects_on_variables, steps_into
 from effax.ir.dtypes import family
 from effax.ir.errors import BadArgument
 from effax.ir.primitive import Primitive
@@ -302,7 +302,8 @@ def _matches(rule: RewriteRule, path: tuple[PathStep, ...], jaxpr: Jaxpr) -> Ite
             if found is None or not may_follow(members(found, known), known):
                 continue
             made = found.match
-            made.path, made.jaxpr, made.positions = path, jaxpr, tuple(members(found, known))
+            made.path, made.jaxpr = Path(path), jaxpr
+            made.positions = tuple(members(found, known))
             if rule.where is None or rule.where(made):
                 yield made
                 break

@@ -198,6 +198,39 @@ class Unextended(Repeat):
         return Unextended(jaxprs[0], self.times + 1)
 
 
+@dataclass(frozen=True, slots=True)
+class Both(extend.RegionPrimitive):
+    """Declares ``(f, g)``, each run once, and returns ``(g, f)``."""
+
+    f: Jaxpr
+    g: Jaxpr
+    name: ClassVar[str] = "both"
+
+    def regions(self) -> tuple[Region, ...]:
+        return tuple(
+            Region(jaxpr, (0,), (i,), (None,), repeats=False, name=name)
+            for i, (jaxpr, name) in enumerate(((self.f, "f"), (self.g, "g")))
+        )
+
+    def function(self, *args: Any, **kwargs: Any) -> Sequence[Array]:
+        return extend.eval_jaxpr(self.g, *args)[0], extend.eval_jaxpr(self.f, *args)[0]
+
+
+SINE = parse("{ lambda ; a:f32[]. let b:f32[] = sin a in (b,) }")
+COSINE = parse("{ lambda ; a:f32[]. let b:f32[] = cos a in (b,) }")
+
+
+def test_the_check_refuses_results_in_another_order() -> None:
+    with pytest.raises(BadRule, match="another than its regions declare: result 0 differs"):
+        check_primitive(Both(SINE, COSINE), F, seeds=(0,))
+
+
+def test_a_stacked_result_of_unknown_runs_suggests_a_single_run() -> None:
+    b, prim = Builder((F, F)), Free(LINEAR, carry_to=(None,), trip_count=None)
+    with pytest.raises(BadRule, match="`repeats=False` declares a program that runs once"):
+        b.emit(prim, b.binders)
+
+
 SWAPPED = parse("{ lambda ; a:f32[] b:f32[]. let c:f32[] = sin a in (b, c) }")
 APART = parse("{ lambda ; a:f32[] b:f32[]. let c:f32[] = sin a in (c, b) }")
 

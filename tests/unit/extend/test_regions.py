@@ -414,6 +414,73 @@ def test_a_function_defines_regions_of_another_form() -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class One(extend.RegionPrimitive):
+    """The first of the results of a program that runs once."""
+
+    f: Jaxpr
+    name: ClassVar[str] = "one"
+
+    def regions(self) -> tuple[Region, ...]:
+        return (Region(self.f, (0,), (0, None), (None, None), repeats=False, name="f"),)
+
+    def function(self, *args: Any, **kwargs: Any) -> Array:
+        return extend.eval_jaxpr(self.f, *args)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Second(One):
+    """The second result, in regions that follow the program and a function that does not."""
+
+    def regions(self) -> tuple[Region, ...]:
+        discarded = (None,) * (len(self.f.outs) - 1)
+        nowhere = (*discarded, None)
+        return (Region(self.f, (0,), (*discarded, 0), nowhere, repeats=False, name="f"),)
+
+    def function(self, *args: Any, **kwargs: Any) -> Array:
+        return extend.eval_jaxpr(self.f, *args)[1]
+
+
+@pytest.mark.parametrize(("cls", "wanted"), [(One, 0.0), (Second, 1.0)])
+def test_a_discarded_result_is_kept_if_the_fields_need_it(cls: type[One], wanted: float) -> None:
+    prim = cls(parse("{ lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = cos a in (b, c) }"))
+    for transform in (lambda f: f, jax.jit):
+        np.testing.assert_allclose(transform(lambda x: prim.bind(x)[0])(jnp.float32(0)), wanted)
+    jaxpr = made(prim, (F,))
+    assert dce(jaxpr).unwrap().jaxpr == jaxpr
+    assert prim.restrict([SINE], (True,), (True,)) is None
+    assert prim.with_constants([LINEAR], 1) is None
+
+
+SINE = parse("{ lambda ; a:f32[]. let b:f32[] = sin a in (b,) }")
+
+
+@dataclass(frozen=True, slots=True)
+class Strict(Repeat):
+    """A loop of three operands at most."""
+
+    def regions(self) -> tuple[Region, ...]:
+        if len(self.body.binders) > 3:
+            raise ValueError("at most three operands")
+        return (extend.loop_region(self.body, self.times),)
+
+
+def test_loops_are_kept_whole_if_they_cannot_take_more_operands() -> None:
+    body = parse("""
+        { lambda ; a:f32[] b:f32[]. let
+            c:f32[] = sin a
+            d:f32[] = cos a
+            e:f32[] = mul c b
+            f:f32[] = add d e
+          in (f,) }
+    """)
+    jaxpr = made(Strict(body, 3), (F, F))
+    assert hoist(jaxpr).unwrap() == jaxpr
+    same = parse("{ lambda ; a:f32[] b:f32[] c:f32[]. let d:f32[] = mul c b in (a, b, d) }")
+    jaxpr = made(Strict(same, 3), (F, F, F))
+    assert loop_carries(jaxpr).unwrap() == jaxpr
+
+
+@dataclass(frozen=True, slots=True)
 class Derived(Repeat):
     """A loop with its own derivative."""
 

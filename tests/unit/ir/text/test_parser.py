@@ -86,6 +86,30 @@ def test_words_of_the_notation_as_names(name: str) -> None:
 VAR_AFTER = "zzzz"
 
 
+def test_results_without_a_name_leave_the_names_of_the_text_free() -> None:
+    text = """
+        { lambda ; a:Ref{f32[3]} b:f32[]. let
+            c:f32[] <- a[0];
+            a[1] <- b;
+            d:f32[] <- a[0];
+            a[2] <- d;
+            g:f32[] = sin d
+          in (c, d, g) }
+    """
+    jaxpr = checked(parse(text))
+    assert [eqn.outs[0].id for eqn in jaxpr.eqns] == [2, 3, 4, 5, 6]
+    assert [str(a) for a in jaxpr.outs] == ["c", "e", "g"]
+    assert parse(str(jaxpr)) == jaxpr
+    inner = " ".join(text.split())
+    outer = parse(
+        "{ lambda ; a:Ref{f32[3]} b:f32[]. let c:f32[] d:f32[] e:f32[] = "
+        f"jit[jaxpr={inner} name='f'] a b in (c, d, e) }}"
+    )
+    assert outer.eqns[0].prim.subjaxprs() == (jaxpr,)
+    with pytest.raises(ParseError, match="d is not in scope"):
+        parse("{ lambda ; a:Ref{f32[]} b:f32[] c:f32[]. let a[...] <- b in (d,) }")
+
+
 @given(st.floats(width=32), st.booleans())
 def test_floats_are_read_back(value: float, weak: bool) -> None:
     made = Lit(value, array_type((), "float32", weak))

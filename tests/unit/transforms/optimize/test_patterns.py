@@ -196,7 +196,7 @@ def test_user_defined_primitives_are_in_rules() -> None:
 
 def test_matches_have_their_path_and_positions() -> None:
     exponentials = match(App(p.Exp, x), LOOP)
-    assert [(str(m.path[0]), m.positions, str(m.atoms["x"])) for m in exponentials] == [
+    assert [(str(m.path), m.positions, str(m.atoms["x"])) for m in exponentials] == [
         ("0:scan.body", (0,), "d"),
         ("0:scan.body", (1,), "a"),
     ]
