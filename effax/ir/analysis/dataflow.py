@@ -39,7 +39,7 @@ from typing import Final, Generic, NamedTuple, TypeVar, cast
 
 from effax.effects import Accum, Write
 from effax.ir.analysis.passing import Passed, passed_results
-from effax.ir.analysis.queries import PathStep, Place, steps_into
+from effax.ir.analysis.queries import Path, PathStep, Place, steps_into
 from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive, Region
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
@@ -161,7 +161,7 @@ def walk_facts(
         for region, step in reversed([*zip(regions, inside, strict=False)]):
             given = tuple([visit.ins[a] for a in region.args])
             own = frozenset([i for i, a in enumerate(region.args) if a in kept])
-            stack.append(_visits(analysis, (*place.path, step), region.jaxpr, given, own))
+            stack.append(_visits(analysis, Path((*place.path, step)), region.jaxpr, given, own))
 
 
 def _visits(

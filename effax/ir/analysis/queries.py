@@ -51,7 +51,7 @@ class Place(NamedTuple):
     """An equation and its place; prints as ``2:scan.body/0:mul``.
 
     Attributes:
-        path: the steps that lead to it, outermost first.
+        path: the steps that lead to it, outermost first; prints as ``2:scan.body``.
         jaxpr: the program that contains it.
         position: its position there.
     """

@@ -297,8 +297,7 @@ def _relaid(
         _program(r.jaxpr, ins, new_types, outs if k == loop.body else None, counts)
         for k, r in enumerate(loop.regions)
     ]
-    prim = _with_counts(eqn.prim, programs, n_consts, n_carry)
-    _check_form(prim, len(ins), n_consts, n_carry, eqn)
+    prim = _remade(eqn, programs, len(ins), n_consts, n_carry)
     made = _with_equation(jaxpr, index, prim, atoms, outs)
     body = programs[loop.body]
     return Edited(
@@ -390,13 +389,20 @@ def _with_counts(
     return cast("Primitive", made)
 
 
-def _check_form(prim: Primitive, n_ins: int, n_consts: int, n_carry: int, eqn: Eqn) -> None:
-    """Raise BadArgument unless the regions of a changed loop are those that are wanted."""
-    bodies = [r for r in prim.regions() if r.repeats and not r.is_predicate]
+def _remade(
+    eqn: Eqn, programs: Sequence[Jaxpr], n_ins: int, n_consts: int, n_carry: int
+) -> Primitive:
+    """Return the changed loop. Raise BadArgument unless its regions are those that are wanted."""
+    try:
+        prim = _with_counts(eqn.prim, programs, n_consts, n_carry)
+        bodies = [r for r in prim.regions() if r.repeats and not r.is_predicate]
+    except Exception:  # noqa: BLE001  # methods of the user, on fields that they may not expect
+        prim, bodies = eqn.prim, []
     if len(bodies) == 1 and bodies[0].args == tuple(range(n_ins)):
         body = bodies[0]
-        if len(body.carries) == n_carry and len(body.parts) == n_ins - n_consts - n_carry:
-            return
+        counts = len(body.results), len(body.carries), len(body.parts)
+        if counts == (len(body.jaxpr.outs), n_carry, n_ins - n_consts - n_carry):
+            return prim
     raise BadArgument(
         f"{prim.name} cannot have these operands and results",
         expected="operands that it scans and stacked results only of a loop like scan",

@@ -14,7 +14,9 @@ import effax
 import effax.numpy as jnp
 from effax import Array, extend
 from effax.extend import Region, Row, Type
-from effax.ir import Builder, Jaxpr, check, evaluate, parse, size, walk
+from effax.ir import Builder, Jaxpr, add_constants, check, evaluate, parse, size, walk
+from effax.ir.build import lit
+from effax.ir.errors import BadArgument
 from effax.ir.primitive import Primitive
 from effax.ir.prims import Cond, Jit, Scan, Sin, While
 from effax.ir.types import RefType, array_type, ref_type
@@ -478,6 +480,8 @@ def test_loops_are_kept_whole_if_they_cannot_take_more_operands() -> None:
     same = parse("{ lambda ; a:f32[] b:f32[] c:f32[]. let d:f32[] = mul c b in (a, b, d) }")
     jaxpr = made(Strict(same, 3), (F, F, F))
     assert loop_carries(jaxpr).unwrap() == jaxpr
+    with pytest.raises(BadArgument, match="repeat cannot have these operands"):
+        add_constants(jaxpr, 0, [lit(1.0, F)])
 
 
 @dataclass(frozen=True, slots=True)

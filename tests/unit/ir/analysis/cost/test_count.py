@@ -112,6 +112,11 @@ def test_a_loop_of_unknown_trip_count_is_a_lower_bound() -> None:
         effax.cost(f, trips=-1)(SQUARE)
 
 
+def test_neither_a_function_nor_a_jaxpr_is_refused() -> None:
+    with pytest.raises(BadArgument, match="cost takes a function or a jaxpr"):
+        effax.cost(3)  # type: ignore[call-overload]  # it is refused
+
+
 def test_of_branches_the_most_expensive_one_counts() -> None:
     def f(p: effax.Array, x: effax.Array) -> effax.Array:
         return lax.cond(p, lambda x: x @ x, lambda x: x + 1, x)
