@@ -43,6 +43,9 @@ USER_SEEDS: Final = range(4)
 PROBE_SEEDS: Final = range(2)
 """Seeds of the inputs of programs that are tried again, of the caller's, and of slices."""
 
+FAILED: Final = Jaxpr((), (), ())
+"""The program in the place of the result of a pass that fails."""
+
 LARGE: Final = 400
 """A program of the caller with more equations is tried with one seed."""
 
@@ -310,13 +313,17 @@ class _Check:
         few = len(pairs) < ENOUGH and self.each is None
         if not few and len(changed_parts(pairs).kinds) > FEW_KINDS:
             return []
-        made = [(jaxpr, self.step(jaxpr).value_or(jaxpr)) for jaxpr in catalogue()]
+        made = [(jaxpr, self._made(jaxpr)) for jaxpr in catalogue()]
         return [pair for pair in made if pair[0] != pair[1]]
+
+    def _made(self, jaxpr: Jaxpr) -> Jaxpr:
+        """Return the program that the pass returns; where it fails, one that is no other's."""
+        return self.step(jaxpr).value_or(FAILED)
 
     def try_slices(self, pairs: Sequence[tuple[Jaxpr, Jaxpr]]) -> None:
         """Try the equations that the pass, and each of its parts, changes, as programs."""
         whole = [trial for trial in (self.kept, self.changes) if trial.broken is None]
-        for jaxpr in changed_slices(lambda f: self.step(f).value_or(f), pairs):
+        for jaxpr in changed_slices(self._made, pairs):
             self.slices += 1
             _try_program(whole, jaxpr, PROBE_SEEDS, self.progress)
             if self.is_broken:

@@ -10,21 +10,30 @@ from typing import Final, NamedTuple, TypeVar
 
 from effax.api.staging import ShapeDtypeStruct
 from effax.arrays.array import ArrayLike
+from effax.extend.bases import FunctionPrimitive
 from effax.ir.build import Builder, lit
-from effax.ir.dtypes import BOOL, is_float
-from effax.ir.errors import BadArgument, NotApplicable, Unfinished
+from effax.ir.dtypes import BOOL, is_float, is_integer
+from effax.ir.errors import BadArgument, EffaxError, NotApplicable, Unfinished
 from effax.ir.primitive import Primitive
 from effax.ir.prims import Cond, Mul, Scan
 from effax.ir.registry import registry
 from effax.ir.syntax import Atom, Jaxpr
-from effax.ir.types import ArrayType, Type, array_type
+from effax.ir.types import ArrayType, Type, array_type, is_inexact
 from effax.testing import laws
 from effax.testing.ending import Ending, bounds_text, check_bounds
-from effax.testing.generate.magnitudes import AtMagnitude, Interval, inside, interval_of, places
+from effax.testing.generate.magnitudes import (
+    LIMIT,
+    AtMagnitude,
+    Interval,
+    inside,
+    interval_of,
+    places,
+)
 from effax.testing.generate.seeds import seeds_for
 from effax.testing.generate.values import MAX_SECONDS, MAX_STEPS, limited, random_inputs, shown
 from effax.testing.generate.values import run as run_program
 from effax.testing.laws.derivative import is_foreign
+from effax.testing.laws.equivalence import literals_of
 from effax.testing.laws.jvp import has_slopes
 from effax.testing.laws.law import About, Law
 from effax.testing.laws.runner import Arguments, Drawn, run
@@ -183,7 +192,9 @@ def check_primitive(
     primitives = known if known.get(own.name) is own else registry(own)
     arguments = {"passes": Passes(rules=used), "primitives": primitives}
     programs = programs_of(prim, ins, intervals)
-    at = list(places(prim, ins, intervals))
+    with limited(max_steps, max_seconds):
+        numbers = numbers_of(prim, programs[0], used)
+    at = list(places(prim, ins, intervals, numbers))
     found: list[Found] = []
     for law in [law for law in laws.LAWS if law.of_primitives]:
         if law.about is About.PROGRAMS:
@@ -191,7 +202,7 @@ def check_primitive(
         elif linear is not None:
             b = Builder(ins)
             alone = b.finish(b.emit(prim, b.binders)), tuple(linear)
-            cases = [Case(PROGRAMS[0], alone, seeds)]
+            cases = [Case(PROGRAMS[0], alone, seeds[:1] if law.costly else seeds)]
             found.append(_result(law, cases, arguments, ending))
     ending.check_conclusive(prim.name)
     broken = sorted([one for one in found if isinstance(one, LawBroken)], key=_rank)
@@ -227,20 +238,32 @@ def _cases(
     seeds = seeds[:1] if law.costly else seeds
     for name, jaxpr in zip(PROGRAMS, programs, strict=False):
         more = seeds_for(law.name, jaxpr, seeds) if name == PROGRAMS[0] else seeds
-        yield Case(name, (jaxpr,), more)
+        yield Case(name, (jaxpr,), _more_of_integers(law, jaxpr, more))
     for where, jaxpr, finite, together in at:
         if law.name in AT_ANYTHING:
             wanted = together or not law.costly
         else:
             wanted = finite and law.name in AT_NUMBERS
         if wanted:
-            yield Case("", (jaxpr,), seeds, where)
+            yield Case("", (jaxpr,), _more_of_integers(law, jaxpr, seeds), where)
+
+
+INTEGER_SEEDS: Final = range(8)
+"""Seeds of integers, on which compiled code is compared: it is compiled once."""
+
+
+def _more_of_integers(law: Law[...], jaxpr: Jaxpr, seeds: Sequence[int]) -> Sequence[int]:
+    if law.name != "lowering_agrees_with_evaluation" or not seeds:
+        return seeds
+    if not any(isinstance(t, ArrayType) and is_integer(t.dtype) for t in jaxpr.in_types):
+        return seeds
+    return tuple(dict.fromkeys([*seeds, *INTEGER_SEEDS]))
 
 
 def _result(law: Law[...], cases: Iterable[Case], arguments: Arguments, ending: Ending) -> Found:
     passed, refused, applied = list[str](), dict[str, str](), False
     for name, drawn, seeds, where in cases:
-        for seed in seeds[:1] if law.costly else seeds:
+        for seed in seeds:
             try:
                 with ending.bounded(drawn[0], seed, where or name):
                     applied |= run(law, drawn, seed, arguments)
@@ -284,6 +307,26 @@ def _unless_unknown(
                 return found
     reason = "differences of the evaluation are unknown: no part is smooth, or values are rounded"
     return Refused("jvp_is_the_derivative", reason, PROGRAMS, ())
+
+
+MOST_NUMBERS: Final = 6
+"""The number of literals of rules at which derivatives are tried."""
+
+
+def numbers_of(prim: Primitive, alone: Jaxpr, rules: RuleSet) -> list[float]:
+    """Return numbers in the program of a function and its derivative, to be tried.
+
+    Zeros and ones are tried for every primitive.
+    """
+    found: list[Jaxpr] = [*prim.subjaxprs()]
+    if isinstance(prim, FunctionPrimitive):
+        found.append(prim.definition(*alone.in_types))
+    mask = tuple(map(is_inexact, alone.in_types))
+    with suppress(EffaxError):
+        found.append(Passes(rules=rules).jvp(alone, mask).jaxpr)
+    numbers = [float(x) for x in literals_of(*found) if not isinstance(x, complex)]
+    tried = [x for x in dict.fromkeys(numbers) if x not in (0, 1, -1) and abs(x) <= LIMIT]
+    return tried[:MOST_NUMBERS]
 
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ import numpy as np
 
 from effax.effects import Accum, Read, SideEffect, Write
 from effax.extend.guard import annotate_errors, results_of, typed
-from effax.ir.dtypes import family
+from effax.ir.dtypes import DType, family, int_bounds, is_integer
 from effax.ir.errors import BadRule, Unfinished
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.types import ArrayType, RefType, Type
@@ -57,6 +57,10 @@ def check_evaluation(prim: Primitive, types: Sequence[Type], typing: Typing) -> 
             with suppress(Unfinished):
                 _check_repeatable(prim, label, inputs, typing)
                 _check_reads(prim, types, inputs, typing)
+        for inputs in _far(types):
+            if _is_defined(prim, label, inputs, typing):
+                with suppress(Unfinished):
+                    _check_reads(prim, types, inputs, typing)
 
 
 POINTS: Final = (0, 1, -1)
@@ -76,6 +80,56 @@ def _points(types: Sequence[Type]) -> Iterator[list[Value]]:
                 inputs[i] = np.full(types[i].shape, point).astype(types[i].dtype)
                 inputs[i].flags.writeable = False
             yield inputs
+
+
+FAR: Final = (16.0, -16.0, 1024.0, -1024.0, np.inf, -np.inf)
+"""Values at which a reference may be read though it is not at moderate ones."""
+
+
+def _far(types: Sequence[Type]) -> Iterator[list[Value]]:
+    """Yield inputs with large operands, for primitives with references."""
+    if not any(isinstance(t, RefType) for t in types):
+        return
+    for point in FAR:
+        inputs = _inputs(types, 0)
+        for i, t in enumerate(types):
+            if isinstance(t, ArrayType) and _has(t.dtype, point):
+                inputs[i] = np.full(t.shape, point).astype(t.dtype)
+                inputs[i].flags.writeable = False
+        yield inputs
+
+
+def _has(dtype: DType, point: float) -> bool:
+    """Return whether a dtype of real numbers has a number."""
+    if is_integer(dtype):
+        least, most = int_bounds(dtype)
+        return least <= point <= most
+    return family(dtype) == "float"
+
+
+def _is_defined(prim: Primitive, label: str, inputs: Sequence[Value], typing: Typing) -> bool:
+    """Return whether the evaluation ends, and raises no error."""
+    try:
+        _observed(prim, label, inputs, typing)
+    except Exception:  # noqa: BLE001  # a user-defined evaluation may raise anything
+        return False
+    return True
+
+
+def depends_on(prim: Primitive, types: Sequence[Type], i: int, k: int) -> bool:
+    """Return whether the value of an argument affects a result, at random values."""
+    for seed in range(3):
+        inputs = random_inputs(types, seed)
+        others = [random_inputs(types, seed + 3)[i] if j == i else x for j, x in enumerate(inputs)]
+        try:
+            with single_run(), np.errstate(all="ignore"):
+                first = np.array(prim.evaluate(*map(np.array, inputs))[k])
+                second = np.array(prim.evaluate(*map(np.array, others))[k])
+        except Exception:  # noqa: BLE001  # it is reported where the evaluation is checked
+            return False
+        if not identical(first, second):
+            return True
+    return False
 
 
 def _check_writes(
@@ -145,7 +199,7 @@ def _check_reads(
             continue
         rng = np.random.default_rng(i)
         first = _on_contents(prim, inputs, typing, i, np.array(inputs[i]))
-        for other in (*[random_value(rng, t) for _ in range(3)], np.zeros(t.shape, t.dtype)):
+        for other in _contents(rng, t, Write in declared):
             second = _on_contents(prim, inputs, typing, i, np.array(other))
             for j, part in enumerate(_parts(typing, inputs)):
                 # Without `Write`, the contents are the previous ones or a sum with them.
@@ -165,6 +219,16 @@ def _check_reads(
                     )
 
 
+def _contents(rng: np.random.Generator, t: Type, is_written: bool) -> list[Value]:
+    """Return contents of a reference; large ones too, where increments need no digits."""
+    found = [*[random_value(rng, t) for _ in range(3)], np.zeros(t.shape, t.dtype)]
+    if family(t.dtype) == "float" and is_written:
+        found += [np.full(t.shape, x).astype(t.dtype) for x in (16.0, -1024.0, np.inf)]
+    elif family(t.dtype) == "float":
+        found.append(np.asarray(random_value(rng, t) * 8, t.dtype))
+    return found
+
+
 def _on_contents(
     prim: Primitive, inputs: Sequence[Value], typing: Typing, i: int, contents: Value
 ) -> list[Value]:
@@ -177,7 +241,8 @@ def _same_increment(x: Value, y: Value, before_x: Value, before_y: Value) -> boo
     if x.dtype == bool:
         return True
     try:
-        check_equal("increment", x - before_x, y - before_y, scale=largest(before_x))
+        scale = max(largest(before_x), largest(before_y))
+        check_equal("increment", x - before_x, y - before_y, scale=scale)
     except Differs:
         return False
     return True

@@ -20,7 +20,12 @@ from effax.ir.primitive import Primitive, Typing
 from effax.ir.types import ArrayType, RefType, Type, is_inexact, tangent_type
 from effax.lowering.program import stablehlo_of
 from effax.testing.check_effects import check_effects
-from effax.testing.evaluate_checks import check_commuting, check_evaluation, shown_types
+from effax.testing.evaluate_checks import (
+    check_commuting,
+    check_evaluation,
+    depends_on,
+    shown_types,
+)
 from effax.testing.region_checks import check_regions
 from effax.transforms.framework.rules import BatchBuilder, Linear, RuleBuilder, RuleSet
 from effax.transforms.vmap.common import batched_type
@@ -144,6 +149,7 @@ def _check_weakness(prim: Primitive, label: str, types: Sequence[Type], strong: 
                 expected="a result that is weak only where arguments are (`x.strong()`)",
                 found=f"{shown_types(types)} -> {shown_types(strong.outs)}",
             )
+    _check_mixed_weakness(prim, label, types)
     others = [t.update(weak=not t.weak) if isinstance(t, ArrayType) else t for t in types]
     try:
         found = prim.typing(*others)
@@ -155,6 +161,34 @@ def _check_weakness(prim: Primitive, label: str, types: Sequence[Type], strong: 
             expected=f"{shown_types(others)} -> {shown_types(strong.outs)}, weak or not",
             found=shown_types(found.outs),
         )
+
+
+def _check_mixed_weakness(prim: Primitive, label: str, types: Sequence[Type]) -> None:
+    """Raise BadRule if a result is weak whose values depend on a strong operand of its dtype.
+
+    A strong operand that selects, such as a mask or an index, has another dtype.
+    """
+    if sum(isinstance(t, ArrayType) for t in types) < 2:
+        return
+    for i, t in enumerate(types):
+        if not is_inexact(t) or not isinstance(t, ArrayType):
+            continue
+        mixed = [
+            x.update(weak=j != i) if isinstance(x, ArrayType) else x for j, x in enumerate(types)
+        ]
+        try:
+            found = prim.typing(*mixed)
+        except IllTyped:
+            continue
+        for k, out in enumerate(found.outs):
+            is_weak = isinstance(out, ArrayType) and out.weak and out.dtype == t.dtype
+            if is_weak and depends_on(prim, types, i, k):
+                raise BadRule(
+                    f"{label} returns a weak result {k}, which depends on a strong argument {i}",
+                    expected="a result that is weak only where all of these are weak: "
+                    "`x.update(weak=x.weak and y.weak)`",
+                    found=f"{shown_types(mixed)} -> {shown_types(found.outs)}",
+                )
 
 
 def _check_rules(

@@ -62,7 +62,7 @@ Apply = Callable[[Builder, Sequence[Var]], Atom]
 @cached(maxsize=1)
 def catalogue() -> tuple[Jaxpr, ...]:
     """Return the programs: all pairs, some hundred equations each; and short loops."""
-    return (*loops(), *[made for types in TYPES for made in _programs(types)])
+    return (*loops(), *sorts(), *mixed(), *[made for types in TYPES for made in _programs(types)])
 
 
 def loops() -> Iterator[Jaxpr]:
@@ -84,6 +84,36 @@ def loops() -> Iterator[Jaxpr]:
     branches = _body([x], p.Sin()), _body([x], p.Neg())
     b = Builder([array_type((), "bool"), x])
     yield b.finish(b.emit(p.Cond(branches), b.binders))
+
+
+def sorts() -> Iterator[Jaxpr]:
+    """Yield sorts with operands that are no keys, in which ties show."""
+    x, n = array_type((6,), "float32"), array_type((6,), "int32")
+    for types, keys in (((x, x), 1), ((n, x), 1), ((x, n, x), 2)):
+        b = Builder(types)
+        yield b.finish(b.emit(p.Sort(0, keys), b.binders))
+
+
+def mixed() -> Iterator[Jaxpr]:
+    """Yield operations on a weak operand and a strong one, of which one is an input."""
+    for dtype in ("float32", "int32"):
+        weak, strong = array_type((2, 3), dtype, weak=True), array_type((2, 3), dtype)
+        for a, other in ((weak, strong), (strong, weak)):
+            applied = [
+                (prim, value, first)
+                for prim in BINARY
+                for value in NUMBERS
+                for first in (False, True)
+            ]
+            for i in range(0, len(applied), WIDTH):
+                b, outs = Builder([a]), list[Atom]()
+                for prim, value, first in applied[i : i + WIDTH]:
+                    number = _number(value, other)
+                    with suppress(EffaxError):
+                        v = b.binders[0]
+                        outs.append(b(prim, number, v) if first else b(prim, v, number))
+                if outs:
+                    yield b.finish(outs)
 
 
 def _body(types: Sequence[Type], prim: Primitive) -> Jaxpr:

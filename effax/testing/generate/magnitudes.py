@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from math import isfinite
+from math import inf, isfinite
 from typing import Final, NamedTuple
 
 from effax.ir.build import Builder, lit
@@ -85,14 +85,19 @@ def inside(b: Builder, v: Var, interval: Interval | None) -> Atom:
 
 
 def places(
-    prim: Primitive, types: Sequence[Type], domain: Sequence[Interval | None]
+    prim: Primitive,
+    types: Sequence[Type],
+    domain: Sequence[Interval | None],
+    numbers: Sequence[float] = (),
 ) -> Iterator[AtMagnitude]:
     """Yield programs of the primitive at small and large values, zeros, infinities and nan.
 
-    The values are those of all arguments together, and of each of a few arguments alone.
+    The values are those of all arguments together, and of each of a few arguments alone. Values at
+    and near ``numbers`` follow.
     """
     seen: set[Jaxpr] = set()
-    for where, moves, together in _moves(types, domain):
+    several = [*_moves(types, domain), *_at_numbers(types, domain, numbers)]
+    for where, moves, together in several:
         jaxpr = _moved(prim, types, domain, moves)
         if jaxpr not in seen:
             seen.add(jaxpr)
@@ -119,6 +124,28 @@ def _moves(
             for i in may_move:
                 alone = [m if j == i else None for j, m in enumerate(moves)]
                 yield f"argument {i} at {name}", alone, False
+
+
+def _at_numbers(
+    types: Sequence[Type], domain: Sequence[Interval | None], numbers: Sequence[float]
+) -> Iterator[tuple[str, Moves, bool]]:
+    for number in numbers:
+        near = max(abs(number), 1.0) * 2.0**-10
+        may = [_may_be(t, interval, number) for t, interval in zip(types, domain, strict=True)]
+        if any(may):
+            at: Move = partial(_at, number=number)
+            yield f"the number {number:g}", [at if has else None for has in may], False
+            around: Move = partial(_at, number=number, by=near)
+            yield f"numbers near {number:g}", [around if has else None for has in may], False
+
+
+def _may_be(type_: Type, interval: Interval | None, number: float) -> bool:
+    """Return whether an argument of floats may have a number, and those near it."""
+    if not isinstance(type_, ArrayType) or family(type_.dtype) != "float":
+        return False
+    low, high = interval or (-inf, inf)
+    near = max(abs(number), 1.0) * 2.0**-8
+    return low + near < number < high - near
 
 
 def _of_argument(type_: Type, interval: Interval | None) -> dict[str, Move]:
@@ -154,9 +181,15 @@ def _of_integers(dtype: DType, interval: Interval | None) -> dict[str, Move]:
     greatest_one = int_bounds(dtype)[1]
     if interval is not None or greatest_one < 127:
         return {}
+    # Products with a quarter of the range wrap around to its ends.
+    quarter = 1 << greatest_one.bit_length() - 1
+    ends: dict[str, Move] = {
+        "quarters of the range": partial(_times, by=quarter),
+        "one below these": lambda b, v: b(Sub(), _times(b, v, quarter), _lit(v, 1)),
+    }
     if greatest_one < LIMIT:
-        return {"magnitudes up to 124": partial(_times, by=31)}
-    return {"magnitudes up to 1024": partial(_times, by=256)}
+        return {"magnitudes up to 124": partial(_times, by=31), **ends}
+    return {"magnitudes up to 1024": partial(_times, by=256), **ends}
 
 
 def _of_interval(interval: Interval) -> dict[str, Move]:
@@ -210,6 +243,12 @@ def _zero(b: Builder, v: Var) -> Atom:
 def _tiny(b: Builder, v: Var) -> Atom:
     """Return ``2⁻¹⁰·x + (x - stop(x))``: small values with tangents that are not small."""
     return b(Add(), _times(b, v, 2.0**-10), _zero(b, v))
+
+
+def _at(b: Builder, v: Var, number: float, by: float = 0.0) -> Atom:
+    """Return ``number + by·x`` with the tangents of x, and one more ``by``."""
+    moved = b(Add(), _zero(b, v), _lit(v, number))
+    return b(Add(), moved, _times(b, v, by)) if by else moved
 
 
 def _infinite(b: Builder, v: Var) -> Atom:

@@ -30,14 +30,13 @@ def special(dtype: DType, extremes: bool = True) -> np.ndarray:
 
     Args:
         dtype: the dtype.
-        extremes: whether the least, the greatest and the smallest values are included, and those
-            whose squares overflow or underflow. Some integers overflow when squared in any case.
+        extremes: whether the least, the greatest and the smallest floats are included, and those
+            whose squares overflow or underflow. Integers do not round: theirs always are.
     """
     kind = family(dtype)
     values = [*SPECIAL[kind]]
     if kind in ("int", "uint"):
         values += _middle(*int_bounds(dtype))
-    if extremes and kind in ("int", "uint"):
         values += int_bounds(dtype)
     if extremes and kind == "float":
         info = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]  # its stub has no annotation

@@ -158,10 +158,13 @@ def is_chaotic_on(jaxpr: Jaxpr, inputs: Sequence[Value], rng: np.random.Generato
 
 
 def _nudged(rng: np.random.Generator, x: Value) -> Value:
-    """Return the numbers, changed in their last digits."""
+    """Return the numbers, changed in their last digits; equal ones in the same way."""
     last = max(1e-13, rounding(x.dtype) / 2)
+    shape = () if x.size > 1 and np.all(x == x.flat[0]) else x.shape
     with np.errstate(all="ignore"):
-        return np.asarray(x * (1 + last * rng.standard_normal(x.shape)).astype(x.dtype), x.dtype)
+        return np.asarray(
+            x * np.asarray(1 + last * rng.standard_normal(shape)).astype(x.dtype), x.dtype
+        )
 
 
 def check_equal(what: str, expected: Value, found: Value, scale: float = 0.0) -> None:

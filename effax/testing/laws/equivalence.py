@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from effax.ir.dtypes import family
 from effax.ir.errors import Unfinished
 from effax.ir.eval.bounds import METER
 from effax.ir.primitive import Value
+from effax.ir.prims import Sort
 from effax.ir.recursion import postorder
 from effax.ir.syntax import Jaxpr, Lit, Scalar
 from effax.ir.types import Type
@@ -21,6 +23,7 @@ from effax.testing.generate.values import (
     check_outcomes,
     is_chaotic_on,
     random_inputs,
+    random_value,
     run_metered,
     shown,
 )
@@ -48,7 +51,11 @@ class Agreement(NamedTuple):
 
 
 def special_inputs(
-    types: Sequence[Type], seed: int, extremes: bool = False, near: Sequence[Scalar] = ()
+    types: Sequence[Type],
+    seed: int,
+    extremes: bool = False,
+    near: Sequence[Scalar] = (),
+    ties: bool = False,
 ) -> Iterator[list[Value]]:
     """Yield inputs with special values: in one input alone, in most, in all; then with ties.
 
@@ -57,6 +64,7 @@ def special_inputs(
         seed: determines the positions.
         extremes: whether values that overflow and underflow are included.
         near: numbers, at and around which inputs are tried too.
+        ties: whether inputs are tried of which one has equal elements, and the others do not.
     """
     rng = np.random.default_rng([seed, 7])
     sparse = random_inputs(types, seed)
@@ -74,6 +82,18 @@ def special_inputs(
     yield [special_values(rng, t, extremes) for t in types]
     if near:
         yield [_near(rng, t, near) for t in types]
+    if ties:
+        yield from _with_ties(rng, types)
+
+
+def _with_ties(rng: np.random.Generator, types: Sequence[Type]) -> Iterator[list[Value]]:
+    """Yield inputs of which one has equal elements and the others do not, and the reverse."""
+    for i, is_tied in product(range(min(len(types), MOST_TIED)), (True, False)):
+        values = [np.array(random_value(rng, t)) for t in types]
+        yield [
+            np.full_like(x, x.flat[0]) if x.size and (j == i) == is_tied else x
+            for j, x in enumerate(values)
+        ]
 
 
 def _with_specials(rng: np.random.Generator, type_: Type, x: Value, extremes: bool) -> Value:
@@ -94,6 +114,19 @@ def _near(rng: np.random.Generator, type_: Type, numbers: Sequence[Scalar]) -> V
         return np.asarray(np.abs(real) if family(type_.dtype) == "uint" else real).astype(
             type_.dtype
         )
+
+
+MOST_TIED: Final = 4
+"""The number of inputs that have equal elements while the others do not."""
+
+
+def has_payload(jaxpr: Jaxpr) -> bool:
+    """Return whether a sort in the program moves operands that are no keys: ties show in these."""
+    return any(
+        isinstance(eqn.prim, Sort) and len(eqn.ins) > eqn.prim.num_keys
+        for one in postorder(jaxpr)
+        for eqn in one.eqns
+    )
 
 
 MOST_NUMBERS: Final = 16
@@ -144,7 +177,8 @@ def check_same_meaning(
         check_outcomes(expected, found)
     unfinished: Unfinished | None = None
     near = literals_of(first, second)
-    for inputs in special_inputs(types, seed, agreement.exact, near):
+    ties = has_payload(first) or has_payload(second)
+    for inputs in special_inputs(types, seed, agreement.exact, near, ties):
         try:
             expected, found = _runs(first, second, inputs, may_fail=True)
         except Unfinished as error:

@@ -55,7 +55,8 @@ class Stretched(extend.LinearPrimitive):
 
     def typing(self, *ins: Type) -> Typing:
         x, y = ins
-        return Typing((x, y))
+        assert isinstance(x, extend.ArrayType)
+        return Typing((x.strong(), y))
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         x, y = ins

@@ -1,0 +1,198 @@
+"""Passes and primitives that are wrong at few places are refused, whatever the seed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from returns.pipeline import is_successful
+
+import effax.numpy as jnp
+from effax import Array, extend
+from effax.effects import ArgIndex, Row, Write
+from effax.extend import Type, Typing, Value
+from effax.ir import BadRule, everywhere, map_eqns
+from effax.ir.build import Builder, lit
+from effax.ir.prims import Add, Le, Lt, Mul, Sort, Sub
+from effax.ir.syntax import Atom, Eqn, Lit
+from effax.ir.types import ArrayType
+from effax.passes import Guarantee, Pass, as_pass
+from effax.testing import LawBroken, check_pass, check_primitive
+from effax.testing.evaluate_checks import check_evaluation
+from effax.testing.generate.catalogue import mixed, sorts
+from effax.testing.generate.special_values import special
+from effax.testing.laws import pass_keeps_its_guarantees
+from effax.testing.primitive_checks import check_behavior
+from tests.planted.subtle_primitives import F3, R3, Scaled, SecretRead
+
+INT = extend.array_type((64,), "int32")
+
+
+def _before(b: Builder, eqn: Eqn) -> Atom | None:
+    """Replace ``x <= y`` by ``x - 1 < y``, which is wrong at the least integer."""
+    if not isinstance(eqn.prim, Le) or eqn.ins[0].type.dtype.kind != "i":
+        return None
+    x, y = eqn.ins
+    assert isinstance(x.type, ArrayType)
+    return b(Lt(), b(Sub(), x, lit(1, x.type.update(shape=()))), y)
+
+
+def _after(b: Builder, eqn: Eqn) -> Atom | None:
+    """Replace ``x < y`` by ``x + 1 <= y``, which is wrong at the greatest integer."""
+    if not isinstance(eqn.prim, Lt) or eqn.ins[0].type.dtype.kind != "i":
+        return None
+    x, y = eqn.ins
+    assert isinstance(x.type, ArrayType)
+    return b(Le(), b(Add(), x, lit(1, x.type.update(shape=()))), y)
+
+
+def _doubled(b: Builder, eqn: Eqn) -> Atom | None:
+    """Replace ``2·x`` by ``x + x``, which is ill typed for a weak x."""
+    if not isinstance(eqn.prim, Mul):
+        return None
+    two, x = eqn.ins
+    return b(Add(), x, x) if isinstance(two, Lit) and two.value == 2 else None
+
+
+def _unstable(b: Builder, eqn: Eqn) -> Sequence[Atom] | None:
+    """Sort by all operands, so that ties lose their order."""
+    if not isinstance(eqn.prim, Sort) or len(eqn.ins) == eqn.prim.num_keys:
+        return None
+    return b.emit(Sort(eqn.prim.dimension, len(eqn.ins)), eqn.ins)
+
+
+def _pass_of(rule: object) -> Pass:
+    return as_pass(lambda jaxpr: everywhere(partial(map_eqns, rule), jaxpr))  # type: ignore[arg-type]  # a rule
+
+
+@pytest.mark.parametrize(("rule", "prim"), [(_before, Le()), (_after, Lt())])
+def test_the_ends_of_integers_are_tried(rule: object, prim: extend.Primitive) -> None:
+    b = Builder([INT, INT])
+    jaxpr = b.finish(b.emit(prim, b.binders))
+    for seed in range(4):
+        with pytest.raises(LawBroken, match="differs"):
+            pass_keeps_its_guarantees(jaxpr, seed, _pass_of(rule), (Guarantee.SAME_MEANING,))
+    assert -(2**31) in special(INT.dtype, extremes=False)
+
+
+def test_weak_operands_and_strong_numbers_are_in_the_catalogue() -> None:
+    step = _pass_of(_doubled)
+    assert any(not is_successful(step(jaxpr)) for jaxpr in mixed())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_a_pass_that_ignores_weakness_is_refused(seed: int) -> None:
+    with pytest.raises(LawBroken):
+        check_pass(_pass_of(_doubled), examples=40, seed=seed)
+
+
+def test_ties_of_sorts_with_payloads_are_tried() -> None:
+    for jaxpr in sorts():
+        for seed in range(3):
+            with pytest.raises(LawBroken, match="differs"):
+                pass_keeps_its_guarantees(jaxpr, seed, _pass_of(_unstable))
+
+
+@dataclass(frozen=True, slots=True)
+class FlatAtHalf(extend.Elementwise):
+    """``sin x``, with the derivative 0 at 0.5 alone."""
+
+    name: ClassVar[str] = "flat_at_half"
+    accepts: ClassVar[frozenset[str]] = frozenset({"float"})
+
+    def function(self, x: Array) -> Array:
+        return jnp.sin(x)
+
+    def derivatives(self, x: Array) -> Array:
+        return jnp.where(x == 0.5, 0, jnp.cos(x))
+
+
+@pytest.mark.slow
+def test_derivatives_are_tried_at_the_numbers_of_rules() -> None:
+    with pytest.raises(LawBroken, match=r"not at the number 0\.5"):
+        check_primitive(FlatAtHalf(), extend.array_type((3,), "float32"), seeds=(0,))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadsFarAway(SecretRead):
+    """Read where an operand is above a limit."""
+
+    limit: float = 1.9
+    name: ClassVar[str] = "reads_far_away"
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        r, x = ins
+        r[...] += np.where((r > 0) & (x > self.limit), x, 0).astype(r.dtype)
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class WritesFarAway(SecretRead):
+    """Write, and read where an operand is large."""
+
+    name: ClassVar[str] = "writes_far_away"
+
+    def typing(self, *ins: Type) -> Typing:
+        return Typing((), Row([Write(ArgIndex(0))]))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        r, x = ins
+        r[...] = np.where(np.abs(x) > 50, r, x)
+        return []
+
+
+@pytest.mark.parametrize("prim", [ReadsFarAway(), WritesFarAway()])
+def test_contents_are_tried_for_large_operands(prim: SecretRead) -> None:
+    with pytest.raises(BadRule, match="does not declare that argument 0 is read"):
+        check_evaluation(prim, (R3, F3), prim.typing(R3, F3))
+
+
+@dataclass(frozen=True, slots=True)
+class FirstWeakness(Scaled):
+    """Return a result of the first operand's type."""
+
+    name: ClassVar[str] = "first_weakness"
+
+    def typing(self, *ins: Type) -> Typing:
+        Scaled.typing(self, *ins)
+        return Typing((ins[0],))
+
+
+def test_a_weak_result_of_a_strong_operand_is_refused() -> None:
+    from effax.transforms.rules.default import DEFAULT_RULES
+
+    with pytest.raises(BadRule, match=r"weak result 0, which depends on a strong argument 1"):
+        check_behavior(FirstWeakness(), (F3, F3), None, DEFAULT_RULES)
+
+
+@dataclass(frozen=True, slots=True)
+class Saturated(extend.Elementwise):
+    """``x + x``; its evaluation saturates where compiled code wraps around."""
+
+    name: ClassVar[str] = "saturated"
+    accepts: ClassVar[frozenset[str]] = frozenset({"int"})
+
+    def function(self, x: Array) -> Array:
+        return x + x
+
+    def derivatives(self, x: Array) -> Array:
+        raise extend.NotApplicable("of integers")
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        (x,) = ins
+        wide = 2 * x.astype(np.int64)
+        info = np.iinfo(x.dtype)
+        return [np.clip(wide, info.min, info.max).astype(x.dtype)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_compiled_integers_are_compared_at_the_ends(shape: tuple[int, ...]) -> None:
+    for seeds in ((0,), (1,), (0, 1, 2)):
+        with pytest.raises(LawBroken, match="lowering_agrees_with_evaluation"):
+            check_primitive(Saturated(), extend.array_type(shape, "int8"), seeds=seeds)
