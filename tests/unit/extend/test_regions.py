@@ -453,6 +453,19 @@ def test_a_discarded_result_is_kept_if_the_fields_need_it(cls: type[One], wanted
     assert prim.with_constants([LINEAR], 1) is None
 
 
+def test_a_discarded_result_is_kept_where_effects_are_ordered() -> None:
+    log: list[float] = []
+
+    def noisy(x: Any) -> Any:
+        effax.debug.callback(lambda x: log.append(float(x)), x, ordered=True)
+        return jnp.sin(x), 2 * x
+
+    prim = One(jax.make_jaxpr(noisy)(jnp.float32(0)).jaxpr)
+    found = jax.jit(lambda x: prim.bind(x)[0] + prim.bind(x + 1)[0])(jnp.float32(0))
+    np.testing.assert_allclose(found, np.sin(1), rtol=1e-6)
+    assert log == [0.0, 1.0]
+
+
 SINE = parse("{ lambda ; a:f32[]. let b:f32[] = sin a in (b,) }")
 
 
