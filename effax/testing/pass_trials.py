@@ -12,7 +12,7 @@ from effax.ir.syntax import Jaxpr
 from effax.passes.guarantees import Guarantee
 from effax.passes.pipeline import AnyPass, Pass, Path, attempt, perform
 from effax.testing import laws
-from effax.testing.laws.guarantees import check_function
+from effax.testing.laws.guarantees import NotAFunction, check_function
 from effax.testing.laws.law import Law
 from effax.testing.laws.runner import Arguments, Drawn, Trial
 from effax.testing.report.report import LawBroken
@@ -41,6 +41,11 @@ class Changes(Trial):
         except Exception as error:  # noqa: BLE001  # a pass may raise anything
             self.broken = LawBroken(self.law, {"jaxpr": jaxpr, "step": self.step}, error)
             self.drawn = drawn, seed
+
+    @property
+    def has_failed(self) -> bool:
+        """Return whether the pass raised an error, which breaks its other laws too."""
+        return self.broken is not None and not isinstance(self.broken.root, NotAFunction)
 
     @property
     def pairs(self) -> list[tuple[Jaxpr, Jaxpr]]:

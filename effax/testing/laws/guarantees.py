@@ -57,15 +57,21 @@ def pass_is_a_function(jaxpr: Jaxpr, step: AnyPass) -> None:
     check_function(jaxpr, step)
 
 
+class NotAFunction(AssertionError):
+    """A pass changes its input, or returns different programs for equal ones."""
+
+
 def check_function(jaxpr: Jaxpr, step: AnyPass) -> Jaxpr:
     """Check :func:`pass_is_a_function`; return p(f)."""
     copy = pickle.loads(pickle.dumps(jaxpr))
     first = unwrap(step(jaxpr))
-    assert copy == jaxpr and str(copy) == str(jaxpr), f"{step} changes its input"
+    if copy != jaxpr or str(copy) != str(jaxpr):
+        raise NotAFunction(f"{step} changes its input")
     second = unwrap(step(copy))
-    assert first == second, (
-        f"{step} returns different programs for equal ones:\n{diff(first, second)}"
-    )
+    if first != second:
+        raise NotAFunction(
+            f"{step} returns different programs for equal ones:\n{diff(first, second)}"
+        )
     return first
 
 

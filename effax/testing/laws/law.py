@@ -19,7 +19,7 @@ from effax.passes.pipeline import AnyPass, Fixpoint, Pass, Pipeline, When, not_a
 from effax.testing.generate.features import ANYTHING, Features, as_features
 from effax.testing.generate.values import Differs, is_chaotic
 from effax.testing.laws.transformations import Passes
-from effax.testing.report.report import LawBroken
+from effax.testing.report.report import Inconclusive, LawBroken
 
 P = ParamSpec("P")
 
@@ -124,6 +124,7 @@ class Law(Generic[P]):
 
         Raises:
             LawBroken: it does not hold.
+            Inconclusive: nothing tests it, as a rule that applies to no program.
             BadArgument: the arguments are of the wrong type, or the function returns a result.
         """
         __tracebackhide__ = True
@@ -147,6 +148,8 @@ class Law(Generic[P]):
                 raise
             # A broken law that this one calls is reported as this one, with these arguments.
             root = error.root if isinstance(error, LawBroken) else error
+            if isinstance(error, Inconclusive) and self.about is About.EXPLICIT:
+                raise
             if isinstance(root, Differs) and _is_chaotic(arguments):
                 return False
             cause = error

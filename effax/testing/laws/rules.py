@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, NamedTuple
+from dataclasses import replace
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 from returns.result import Success
@@ -24,9 +25,11 @@ from effax.testing.laws.equivalence import Agreement
 from effax.testing.laws.guarantees import agreement_of
 from effax.testing.laws.law import About, law
 from effax.testing.laws.tolerance import Allowed, Tolerances, compare
+from effax.testing.report.report import Inconclusive
 from effax.transforms.framework.runner import unwrap
 from effax.transforms.optimize.patterns import orders, parts
 from effax.transforms.optimize.rewrite import (
+    ANY,
     AnyNumber,
     App,
     Hole,
@@ -36,10 +39,13 @@ from effax.transforms.optimize.rewrite import (
     Rest,
     RewriteRule,
     Sample,
+    match,
     number_as,
     rewriting,
 )
 from effax.transforms.optimize.rewrite_rule import with_parameters
+
+T = TypeVar("T")
 
 
 @law(about=About.EXPLICIT)
@@ -65,25 +71,69 @@ def rule_is_sound(
             ``SAME_MEANING`` with a tolerance, else ``SAME_BITS``.
         rtol: the relative tolerance, a number or one by dtype, measured by ``check_close``.
         atol: the absolute tolerance, likewise.
+
+    Raises:
+        Inconclusive: the rule applies to no program, or its primitives need samples.
     """
     agreement = _agreement(guarantee, rtol, atol)
     rng = np.random.default_rng(seed)
     applied = _applied_to_programs(rule, rng, agreement) if has_own_programs(rule) else 0
-    for instance in () if has_own_programs(rule) else instances(rule):
+    refused: Jaxpr | None = None
+    for instance in () if has_own_programs(rule) else _tested(instances(rule)):
         jaxpr = program_of(rule, instance)
         made = unwrap(rewriting([rule])(jaxpr))
         if made == jaxpr and rule.where is not None and not instance.is_given:
+            refused = jaxpr
             continue
-        assert made != jaxpr, f"the rule does not apply to an instance of its left side:\n{jaxpr}"
+        assert made != jaxpr, (
+            f"the rule does not apply to an instance of its left side, since {reason(rule, jaxpr)}:"
+            f"\n{jaxpr}"
+        )
         applied += 1
         assert isinstance(check(made), Success), f"the right side is ill typed:\n{made}"
         for inputs in inputs_of(rng, jaxpr, instance.shape, agreement.exact):
             _check_sides(jaxpr, made, inputs, agreement)
-    assert applied, (
-        "the rule does not apply to anything that was tried: there is no dtype in which its left "
-        f"side types, its first operand is of {', '.join(sorted(rule.families))} and its "
-        "condition holds; declare `samples`"
+    if not applied:
+        raise _untested(rule, refused)
+
+
+def _untested(rule: RewriteRule, refused: Jaxpr | None) -> Inconclusive:
+    """Return the error for a rule that applies to no program.
+
+    Args:
+        rule: the rule.
+        refused: a program of its left side to which it does not apply; None: there is none.
+    """
+    found = "no program: there is no dtype in which its left side types and its first operand is of"
+    families = ", ".join(sorted(rule.families))
+    return Inconclusive(
+        f"the rule {rule.name} does not apply to anything that was tried",
+        expected="an instance of its left side to which it applies",
+        found=f"{found} {families}"
+        if refused is None
+        else f"{reason(rule, refused)}, as in:\n{refused}",
+        remedy="declare `samples`: programs, or `Sample(left, shape, dtype)`",
     )
+
+
+def _tested(several: Iterator[T]) -> Iterator[T]:
+    """Yield the instances of a rule. Raises Inconclusive if parameters are missing."""
+    try:
+        yield from several
+    except BadArgument as error:
+        raise Inconclusive(error.what, error.expected, error.found, error.remedy) from error
+
+
+def reason(rule: RewriteRule, jaxpr: Jaxpr) -> str:
+    """Return why a rule does not apply to a program."""
+    anywhere = replace(rule, where=None, families=ANY)
+    if not match(anywhere, jaxpr):
+        return "the left side matches no equations"
+    if not match(replace(rule, where=None), jaxpr):
+        return f"the first operand is not of {', '.join(sorted(rule.families))}"
+    if not match(rule, jaxpr):
+        return "the condition does not hold"
+    return "the right side does not fit: its types are others, or a result is used that it lacks"
 
 
 def _applied_to_programs(rule: RewriteRule, rng: np.random.Generator, agreement: Agreement) -> int:
@@ -92,10 +142,14 @@ def _applied_to_programs(rule: RewriteRule, rng: np.random.Generator, agreement:
     The rule must apply to those that are samples.
     """
     applied = 0
-    for jaxpr in rule_programs(rule):
+    refused: Jaxpr | None = None
+    for jaxpr in _tested(rule_programs(rule)):
         made = unwrap(rewriting([rule])(jaxpr))
         if made == jaxpr:
-            assert jaxpr not in rule.samples, f"the rule does not apply to its sample:\n{jaxpr}"
+            assert jaxpr not in rule.samples, (
+                f"the rule does not apply to its sample, since {reason(rule, jaxpr)}:\n{jaxpr}"
+            )
+            refused = jaxpr
             continue
         applied += 1
         assert isinstance(check(made), Success), f"the right side is ill typed:\n{made}"
@@ -103,6 +157,8 @@ def _applied_to_programs(rule: RewriteRule, rng: np.random.Generator, agreement:
             _check_sides(jaxpr, made, random_inputs(jaxpr.in_types, seed), agreement)
             special = [special_values(rng, t, agreement.exact) for t in jaxpr.in_types]
             _check_sides(jaxpr, made, special, agreement)
+    if not applied:
+        raise _untested(rule, refused)
     return applied
 
 

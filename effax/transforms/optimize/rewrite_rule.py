@@ -54,8 +54,9 @@ class RewriteRule:
 
     Raises:
         BadArgument: the left side is not an application or a sequence; the right side has a name
-            that the left side lacks; a name is used twice; a family is unknown; a step of a
-            sequence shares nothing with later ones; effects of the left side are lost.
+            that the left side lacks, or only reorders the left side; a name is used twice; a family
+            is unknown; a step of a sequence shares nothing with later ones; effects of the left
+            side are lost.
         IllTyped: the sides never have the same type.
     """
 
@@ -75,6 +76,7 @@ class RewriteRule:
             _check_sample(self, sample)
         if isinstance(self.right, Pattern | Seq):
             check_right(self, self.right)
+            _check_progress(self, self.right)
             _check_types(self, self.right)
 
     @cached_property
@@ -347,6 +349,37 @@ def _check_effects(rule: RewriteRule, right: Pattern | Seq) -> None:
             f"the right side of the rule {rule.name} {fault[0]}",
             expected=fault[1],
             found=str(right),
+        )
+
+
+def kept_steps(left: Sequence[Let], right: Sequence[Let]) -> list[int]:
+    """Return the steps of the left side that begin the right side, in order."""
+    found: list[int] = []
+    for step in right:
+        places = [k for k in range(found[-1] + 1 if found else 0, len(left)) if left[k] == step]
+        if not places:
+            break
+        found.append(places[0])
+    return found
+
+
+def _check_progress(rule: RewriteRule, right: Pattern | Seq) -> None:
+    """Raise BadArgument for a sequence that only reorders the steps of the left side.
+
+    Steps that begin the right side stay; so the others would be replaced by themselves.
+    """
+    if not isinstance(rule.left, Seq) or not isinstance(right, Seq):
+        return
+    left, steps = rule.left.steps, right.steps
+    kept = kept_steps(left, steps)
+    gone = [step.value for k, step in enumerate(left) if k not in kept]
+    if gone == [step.value for step in steps[len(kept) :]]:
+        raise BadArgument(
+            f"the right side of the rule {rule.name} only reorders the steps of the left side",
+            expected="other equations, or fewer: equations that are only moved may match again, "
+            "and rules are applied until none matches",
+            found=str(right),
+            remedy="move equations by a pass of your own, a function under `as_pass`",
         )
 
 

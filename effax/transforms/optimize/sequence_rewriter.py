@@ -20,7 +20,7 @@ from effax.transforms.optimize.matcher import Match
 from effax.transforms.optimize.patterns import App, Let, Pattern, Seq
 from effax.transforms.optimize.replacement import UNFIT, Emit, Replacement, Unfit
 from effax.transforms.optimize.rewrite_cost import CostFunction, cheaper
-from effax.transforms.optimize.rewrite_rule import RewriteRule, steps_of
+from effax.transforms.optimize.rewrite_rule import RewriteRule, kept_steps, steps_of
 from effax.transforms.optimize.rule_effects import effects_fault
 from effax.transforms.optimize.sequence_matcher import (
     Equations,
@@ -167,7 +167,7 @@ class SequenceRewriter:
     ) -> None:
         """Replace the equations of a match. Raises Unfit or EffaxError where that fails."""
         left, steps = steps_of(rule.left), steps_of(right)
-        kept = _kept(left, steps)
+        kept = kept_steps(left, steps)
         eqns = self.known.eqns
         gone = {i for k, i in enumerate(found.places) if k not in kept}
         gone = self.dead_inside(found.match, gone)
@@ -263,17 +263,6 @@ class SequenceRewriter:
         outs = [self.resolved(a) for a in made.results()]
         jaxpr = made.jaxpr
         return numbered(b.binders, eqns, outs, b.next_id, jaxpr.n_consts, jaxpr.names)
-
-
-def _kept(left: Sequence[Let], right: Sequence[Let]) -> list[int]:
-    """Return the steps of the left side that begin the right side, in order."""
-    found: list[int] = []
-    for step in right:
-        places = [k for k in range(found[-1] + 1 if found else 0, len(left)) if left[k] == step]
-        if not places:
-            break
-        found.append(places[0])
-    return found
 
 
 def _named(step: Let, eqn: Eqn) -> list[tuple[str, Var]]:

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import pytest
 
+from effax.ir import parse
 from effax.ir import prims as p
 from effax.passes import Guarantee
+from effax.testing import Inconclusive
 from effax.testing.laws import LawBroken, rule_is_sound
-from effax.transforms import COMPLEX, FLOATS, App, Hole, Number, RewriteRule
+from effax.transforms import (
+    COMPLEX,
+    FLOATS,
+    INTEGERS,
+    App,
+    Hole,
+    IndexHole,
+    Number,
+    RewriteRule,
+    Seq,
+)
 
 x, y, z = Hole("x"), Hole("y"), Hole("z")
 FINITE = Guarantee.SAME_WHERE_FINITE
@@ -53,3 +65,30 @@ def test_a_guarantee_that_is_none_is_refused() -> None:
         rule_is_sound(INVERSE, guarantee=Guarantee.IDEMPOTENT)
     with pytest.raises(LawBroken, match="the guarantee of a rule is not valid"):
         rule_is_sound(INVERSE, guarantee=Guarantee.SAME_BITS, rtol=1e-2)
+
+
+r, i = Hole("r"), IndexHole("i")
+TWO = parse("{ lambda ; a:Ref{f32[]} b:f32[] c:f32[]. let a[...] <- b; a[...] <- c in () }")
+OVER = Seq(App(p.Swap, r, x, i), App(p.Swap, r, y, i))
+LAST = Seq(App(p.Swap, r, y, i))
+ONE = parse("{ lambda ; a:Ref{f32[]} b:f32[]. let a[...] <- b in () }")
+
+
+@pytest.mark.parametrize(
+    ("rule", "why"),
+    [
+        (RewriteRule("b", OVER, LAST, samples=(ONE,)), "matches no equations"),
+        (RewriteRule("c", OVER, LAST, INTEGERS, samples=(TWO,)), "not of int, uint"),
+        (RewriteRule("d", OVER, LAST, where=lambda m: False, samples=(TWO,)), "the condition"),
+    ],
+    ids=lambda x: x.name if isinstance(x, RewriteRule) else "",
+)
+def test_it_is_said_why_a_rule_does_not_apply_to_its_sample(rule: RewriteRule, why: str) -> None:
+    with pytest.raises(LawBroken, match=f"does not apply to its sample, since .*{why}"):
+        rule_is_sound(rule)
+
+
+def test_a_rule_that_nothing_tests_is_inconclusive() -> None:
+    rule = RewriteRule("d", OVER, LAST, where=lambda m: False)
+    with pytest.raises(Inconclusive, match=r"the rule d does not apply(.|\n)*the condition"):
+        rule_is_sound(rule)

@@ -15,9 +15,9 @@ import effax.numpy as jnp
 from effax import Array, extend
 from effax.effects import ArgIndex, Row, Write
 from effax.extend import Type, Typing, Value
-from effax.ir import BadRule, everywhere, map_eqns
+from effax.ir import BadRule, TransformError, everywhere, map_eqns, parse
 from effax.ir.build import Builder, lit
-from effax.ir.prims import Add, Le, Lt, Mul, Sort, Sub
+from effax.ir.prims import Add, Cos, Le, Lt, Mul, Sin, Sort, Sub
 from effax.ir.syntax import Atom, Eqn, Lit
 from effax.ir.types import ArrayType
 from effax.passes import Guarantee, Pass, as_pass
@@ -89,6 +89,22 @@ def test_weak_operands_and_strong_numbers_are_in_the_catalogue() -> None:
 def test_a_pass_that_ignores_weakness_is_refused(seed: int) -> None:
     with pytest.raises(LawBroken):
         check_pass(_pass_of(_doubled), examples=40, seed=seed)
+
+
+def _raising(b: Builder, eqn: Eqn) -> Atom | None:
+    """Replace sines by cosines, and fail at cosines."""
+    if isinstance(eqn.prim, Cos):
+        raise TransformError("no cosines")
+    return b(Cos(), *eqn.ins) if isinstance(eqn.prim, Sin) else None
+
+
+def test_a_pass_that_raises_is_not_said_to_be_no_function() -> None:
+    sine, cosine = (
+        parse(f"{{ lambda ; a:f32[]. let b:f32[] = {name} a in (b,) }}") for name in ("sin", "cos")
+    )
+    with pytest.raises(LawBroken, match="result 0 differs") as caught:
+        check_pass(_pass_of(_raising), programs=[sine, cosine], examples=1)
+    assert "pass_is_a_function" not in str(caught.value)
 
 
 def test_ties_of_sorts_with_payloads_are_tried() -> None:

@@ -373,6 +373,13 @@ def test_rules_are_passes_of_jit() -> None:
     assert step(one) == pytest.approx(math.exp(3) + 2) and ref[0] == 2
 
 
+@pytest.mark.parametrize("right", [(1, 0), (0, 1)])
+def test_a_rule_that_only_reorders_steps_is_rejected(right: tuple[int, ...]) -> None:
+    steps = App(p.Swap, r, x, i), App(p.Swap, r, y, IndexHole("j"))
+    with pytest.raises(BadArgument, match="rule swap only reorders the steps of the left side"):
+        RewriteRule("swap", Seq(*steps), Seq(*[steps[k] for k in right]), NUMBERS)
+
+
 def test_functions_return_sequences_too() -> None:
     def right(found: Match) -> Seq:
         assert found.indices["i"].indexer.dims == ()
