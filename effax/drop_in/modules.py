@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from functools import cache
 from importlib import import_module
 from types import ModuleType
 from typing import Final, TypeVar
@@ -89,10 +88,13 @@ class DropInModule(ModuleType):
         return sorted({*self.__dict__, *self.__all__})
 
 
-@cache
 def module_of(name: str) -> DropInModule:
     """Return the one module of a name in the process, imported or not."""
-    return DropInModule(name)
+    found = _modules.get(name)
+    return _modules.setdefault(name, DropInModule(name)) if found is None else found
+
+
+_modules: Final[dict[str, DropInModule]] = {}
 
 
 def effax_name(name: str) -> str:

@@ -88,6 +88,7 @@ OTHER_STATE: Final[Mapping[str, str]] = {
     "effax.api.export_trees._nodes": "the node types that users register for export",
     "effax.arrays.config.config": "the settings of the user",
     "effax.arrays.exclusive.sharing": "the lock of operations on references",
+    "effax.drop_in.modules._modules": "the modules that programs import as JAX's",
     "effax.extend.rules._WATCHERS": "the watcher of rules in a context",
     "effax.ir.eval.bounds.METER": "the bounds of evaluations in a context",
     "effax.ir.memo._load": "the number of equations that caches keep",

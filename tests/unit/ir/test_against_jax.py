@@ -66,6 +66,8 @@ def function(name: str) -> Callable[..., Any]:
         return lambda x: lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
     if name in ("copy", "stop_gradient"):
         return lambda x: x
+    if name == "strong_zero_mul":
+        return lambda x, y: lax.select(x == 0, lax.full_like(x, 0), x * y)
     found: Callable[..., Any] = getattr(lax, NAMES.get(name, name))
     return found
 

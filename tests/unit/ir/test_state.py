@@ -30,7 +30,11 @@ CONTAINERS = {
     "local",
     "set",
 }
-VALUES = {"effax.lax.branches._ABSENT", "effax.numpy.ufuncs._ALL_KEPT"}
+VALUES = {
+    "effax.drop_in.finder.FINDER",
+    "effax.lax.branches._ABSENT",
+    "effax.numpy.ufuncs._ALL_KEPT",
+}
 """Instances of private classes that never change."""
 
 

@@ -35,7 +35,7 @@ ALL = [*DTYPES, "float16", "float64", "int8", "uint32", "int64", "uint64", "comp
 
 def concrete(base: type[prims.Elementwise]) -> Iterator[type[prims.Elementwise]]:
     for sub in base.__subclasses__():
-        if sub.__module__.startswith("effax.ir.prims") and "arity" not in vars(sub):
+        if sub.__module__.startswith("effax.ir.prims") and "name" in vars(sub):
             yield sub
         else:
             yield from concrete(sub)
