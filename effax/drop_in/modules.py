@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from difflib import get_close_matches
 from importlib import import_module
 from types import ModuleType
@@ -43,7 +44,7 @@ MODULES: Final = (
 )
 """The modules of JAX that effax has, each under the same name."""
 
-OWN: Final = {
+OWN: Final[Mapping[str, Mapping[str, object]]] = {
     "jax": {
         "__version__": VERSION,
         "__version_info__": tuple(map(int, VERSION.split("."))),

@@ -39,8 +39,7 @@ class Changes(Trial):
             # Its result is kept: passes are most of the work of a check.
             self.made[jaxpr] = check_function(jaxpr, self.step)
         except Exception as error:  # noqa: BLE001  # a pass may raise anything
-            self.broken = LawBroken(self.law, {"jaxpr": jaxpr, "step": self.step}, error)
-            self.drawn = drawn, seed
+            self.fail(LawBroken(self.law, {"jaxpr": jaxpr, "step": self.step}, error), drawn, seed)
 
     @property
     def has_failed(self) -> bool:
@@ -108,8 +107,7 @@ class EachPart(Trial):
         """Try one pass on a program."""
         trial.try_on((jaxpr,), seed)
         if trial.broken is not None:
-            self.broken, self.drawn = trial.broken, trial.drawn
-            self.arguments = trial.arguments
+            self.fail(trial.broken, (jaxpr,), seed, trial.arguments)
 
     def _part(self, part: Pass) -> PartTrial:
         if part not in self.parts:

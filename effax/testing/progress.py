@@ -22,10 +22,10 @@ class Progress:
     """
 
     def __init__(self, name: str, expected: int, silent: bool = False) -> None:
-        self.name = shorten(name, 60, placeholder=" ...")
+        self.name: str = shorten(name, 60, placeholder=" ...")
         self.expected = expected
         self.silent = silent
-        self.done = 0
+        self.done: int = 0
         self._begun = self._last = monotonic()
 
     def step(self, note: str = "") -> None:

@@ -58,7 +58,7 @@ class Prompt(Cmd):
         failed: whether a command failed.
     """
 
-    prompt = "(effax) "
+    prompt: str = "(effax) "
     doc_header = "Commands (type help COMMAND):"
 
     def __init__(
@@ -68,7 +68,7 @@ class Prompt(Cmd):
         self.session: Session = session
         self.failed: bool = False
         self._level = 0
-        self.use_rawinput = self.stdin is sys.stdin and self.stdin.isatty()
+        self.use_rawinput: bool = self.stdin is sys.stdin and self.stdin.isatty()
         if not self.use_rawinput:
             self.prompt = ""
 

@@ -37,7 +37,7 @@ class Meter:
     steps: int = 0
 
     def __post_init__(self) -> None:
-        self.ends = monotonic() + self.seconds
+        self.ends: float = monotonic() + self.seconds
 
     def count(self, n: int) -> None:
         """Count evaluated equations. Raises Unfinished beyond a bound."""

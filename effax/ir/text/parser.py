@@ -108,7 +108,7 @@ class _Scope:
     def __init__(self) -> None:
         self.eqns: list[Eqn] = []
         self.vars: dict[str, Var] = {}
-        self.top = -1
+        self.top: int = -1
         self.unwritten: dict[int, int] = {}
         self.moved: list[int] = []
 
@@ -144,9 +144,9 @@ class ProgramParser:
     __slots__ = ("named", "objects", "primitives", "scan")
 
     def __init__(self, text: str, primitives: Registry, objects: Mapping[str, object]) -> None:
-        self.scan = Lexer(text)
-        self.primitives = primitives
-        self.objects = objects
+        self.scan: Lexer = Lexer(text)
+        self.primitives: Registry = primitives
+        self.objects: Mapping[str, object] = objects
         self.named: dict[str, Jaxpr] = {}
 
     def whole(self) -> Jaxpr | ClosedJaxpr:

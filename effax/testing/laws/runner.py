@@ -87,7 +87,7 @@ class Trial:
 
     def __init__(self, law: Law[...], arguments: Arguments) -> None:
         self.law = law
-        self.arguments = arguments
+        self.arguments: Arguments = arguments
         self.broken: LawBroken | None = None
         self.drawn: tuple[Drawn, int] | None = None
         self._passed: dict[Drawn, None] = {}
@@ -110,12 +110,19 @@ class Trial:
             elif isinstance(broken.root, Unfinished):
                 self.stopped[drawn] = broken.root
             else:
-                self.broken, self.drawn = broken, (drawn, seed)
+                self.fail(broken, drawn, seed)
         except Exception as error:
             # The law calls the `assume` of Hypothesis.
             if type(error).__name__ != "UnsatisfiedAssumption":
                 raise
             self._skipped += 1
+
+    def fail(
+        self, broken: LawBroken, drawn: Drawn, seed: int, arguments: Arguments | None = None
+    ) -> None:
+        """Keep a failure, what was drawn, and the arguments of the law if they are others."""
+        self.broken, self.drawn = broken, (drawn, seed)
+        self.arguments = self.arguments if arguments is None else arguments
 
     def _limits(self) -> tuple[int, float]:
         """Return the bounds of evaluations: those that the law is passed, or the default."""

@@ -72,7 +72,7 @@ class SequenceRewriter:
         self.emit = emit
         self.decide = decide
         self.cost = cost
-        self.known = Equations(made.b.eqns, by_var)
+        self.known: Equations = Equations(made.b.eqns, by_var)
         self.alias: dict[int, Atom] = {}
         # By number in the old program, the uses by equations that are not reached yet.
         self.future: list[int] = [0] * made.jaxpr.size
