@@ -136,7 +136,10 @@ def _at_numbers(
             at: Move = partial(_at, number=number)
             yield f"the number {number:g}", [at if has else None for has in may], False
             around: Move = partial(_at, number=number, by=near)
-            yield f"numbers near {number:g}", [around if has else None for has in may], False
+            # In a narrow dtype, they round to the number, or to its other side.
+            narrow = [has and t.dtype.itemsize < 4 for t, has in zip(types, may, strict=True)]
+            if not any(narrow):
+                yield f"numbers near {number:g}", [around if has else None for has in may], False
 
 
 def _may_be(type_: Type, interval: Interval | None, number: float) -> bool:

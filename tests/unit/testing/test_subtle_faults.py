@@ -22,11 +22,14 @@ from effax.ir.syntax import Atom, Eqn, Lit
 from effax.ir.types import ArrayType
 from effax.passes import Guarantee, Pass, as_pass
 from effax.testing import LawBroken, check_pass, check_primitive
+from effax.testing.check_primitive import numbers_of, programs_of
 from effax.testing.evaluate_checks import check_evaluation
 from effax.testing.generate.catalogue import mixed, sorts
+from effax.testing.generate.magnitudes import places
 from effax.testing.generate.special_values import special
-from effax.testing.laws import pass_keeps_its_guarantees
+from effax.testing.laws import jvp_is_the_derivative, pass_keeps_its_guarantees
 from effax.testing.primitive_checks import check_behavior
+from effax.transforms.rules.default import DEFAULT_RULES
 from tests.planted.subtle_primitives import F3, R3, Scaled, SecretRead
 
 INT = extend.array_type((64,), "int32")
@@ -135,6 +138,31 @@ def test_derivatives_are_tried_at_the_numbers_of_rules() -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class Leaky(extend.Elementwise):
+    """``x`` above 0.3, else ``x/10``: right, with a kink."""
+
+    name: ClassVar[str] = "leaky"
+    accepts: ClassVar[frozenset[str]] = frozenset({"float"})
+
+    def function(self, x: Array) -> Array:
+        return jnp.where(x > 0.3, x, 0.1 * x)
+
+    def derivatives(self, x: Array) -> Array:
+        return jnp.where(x > 0.3, 1, 0.1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_kink_at_a_number_is_no_fault(dtype: str) -> None:
+    types = (extend.array_type((3,), dtype),)
+    jaxpr = programs_of(Leaky(), types, (None,))[0]
+    numbers = numbers_of(Leaky(), jaxpr, DEFAULT_RULES)
+    assert 0.3 in numbers
+    for place in places(Leaky(), types, (None,), numbers):
+        if "number" in place.where:
+            jvp_is_the_derivative(place.jaxpr)
+
+
+@dataclass(frozen=True, slots=True)
 class ReadsFarAway(SecretRead):
     """Read where an operand is above a limit."""
 
@@ -180,8 +208,6 @@ class FirstWeakness(Scaled):
 
 
 def test_a_weak_result_of_a_strong_operand_is_refused() -> None:
-    from effax.transforms.rules.default import DEFAULT_RULES
-
     with pytest.raises(BadRule, match=r"weak result 0, which depends on a strong argument 1"):
         check_behavior(FirstWeakness(), (F3, F3), None, DEFAULT_RULES)
 
