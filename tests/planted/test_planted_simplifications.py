@@ -26,7 +26,7 @@ from effax.passes import (
     loop_carries,
     unroll_to,
 )
-from effax.testing import laws
+from effax.testing import Inconclusive, laws
 from effax.testing.laws import LawBroken
 from effax.testing.strategies import NUMERIC, redundant_programs, seeds
 from effax.transforms.optimize import licm
@@ -198,5 +198,5 @@ def test_a_wrong_rule_is_caught(rule: RewriteRule) -> None:
 
 def test_a_rule_that_never_applies_is_caught() -> None:
     rule = RewriteRule("x · 1 = x", App(p.Mul, x, Number(1)), x, REALS, where=lambda match: False)
-    with pytest.raises(LawBroken, match="does not apply"):
+    with pytest.raises(Inconclusive, match="does not apply"):
         laws.rule_is_sound(rule)
