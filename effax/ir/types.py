@@ -68,7 +68,7 @@ class ArrayType(_Consed):
     dtype: DType
     weak: bool
     is_too_large: bool
-    """Whether an array would have more than ``MOST_BYTES``: such a type has no values."""
+    """Return True for an array of more than ``MOST_BYTES``: such a type has no values."""
 
     def __new__(cls, shape: Sequence[int], dtype: object, weak_type: bool = False) -> ArrayType:
         """Return :func:`array_type` of the arguments."""

@@ -138,6 +138,27 @@ class _Place(NamedTuple):
     operands: Sequence[Atom]
 
 
+def primitive_named(
+    name: str, primitives: Registry, scan: Lexer, pos: int, reader: str
+) -> type[Primitive]:
+    """Return a primitive of the registry. ``reader`` is the function that takes more of them.
+
+    Raises:
+        ParseError: the registry has no primitive of this name.
+    """
+    found = primitives.get(name)
+    if found is None:
+        close = get_close_matches(name, primitives, 1, NEAR)
+        scan.fail(
+            f"no primitive is called {name}",
+            expected=f"`{close[0]}`" if close else "a primitive of the registry",
+            found=f"`{name}`",
+            remedy=own_remedy(reader),
+            pos=pos,
+        )
+    return found
+
+
 class ProgramParser:
     """The text, the primitives, and the programs named so far."""
 
@@ -373,16 +394,7 @@ class ProgramParser:
         scan = self.scan
         here = scan.pos
         name = scan.match(PRIMITIVE, "a primitive").group()
-        cls = self.primitives.get(name)
-        if cls is None:
-            close = get_close_matches(name, self.primitives, 1, NEAR)
-            scan.fail(
-                f"no primitive is called {name}",
-                expected=f"`{close[0]}`" if close else "a primitive of the registry",
-                found=f"`{name}`",
-                remedy=own_remedy("parse"),
-                pos=here,
-            )
+        cls = primitive_named(name, self.primitives, scan, here, "parse")
         prim = read_params(scan, cls, self.nested, here)
         ins: list[Atom] = []
         line, column = begun

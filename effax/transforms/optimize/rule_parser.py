@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Final, cast
 
 from effax.ir.errors import BadArgument, EffaxError
 from effax.ir.primitive import Primitive
-from effax.ir.registry import NEAR, Registry, own_primitives, own_remedy
+from effax.ir.registry import Registry, own_primitives
 from effax.ir.syntax import Jaxpr
 from effax.ir.text.format import LABEL
 from effax.ir.text.lexer import LITERAL, NUMBER, WORD
 from effax.ir.text.parameter_parser import UNFIT, named_object, read_string, read_value, unfit
-from effax.ir.text.parser import PRIMITIVE, ProgramParser
+from effax.ir.text.parser import PRIMITIVE, ProgramParser, primitive_named
 from effax.transforms.optimize.hole_types import TYPE_TEXT
 from effax.transforms.optimize.holes import AnyNumber, Hole, IndexHole, Number, Param, Rest
 from effax.transforms.optimize.matcher import Match
@@ -193,17 +192,7 @@ class _RuleParser:
         """Read the name of a primitive."""
         scan, start = self.scan, self.scan.pos
         name = scan.match(_APP, "a primitive").group(1)
-        found = self.primitives.get(name)
-        if found is None:
-            close = get_close_matches(name, self.primitives, 1, NEAR)
-            scan.fail(
-                f"no primitive is called {name}",
-                expected=f"`{close[0]}`" if close else "a primitive of the registry",
-                found=f"`{name}`",
-                remedy=own_remedy("parse_rule"),
-                pos=start,
-            )
-        return found
+        return primitive_named(name, self.primitives, scan, start, "parse_rule")
 
     def params(
         self, kind: type[Primitive]
