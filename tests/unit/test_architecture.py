@@ -97,10 +97,12 @@ def test_modules_are_at_most_500_lines_long() -> None:
     assert not [f"{name(path)}: {lines}" for path, lines in lengths.items() if lines > LINES]
 
 
+@pytest.mark.slow
 def test_no_module_imports_jax() -> None:
     assert not [name(path) for path in MODULES if any(is_in(x, "jax") for x in imports(path))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layer", CORE)
 def test_a_core_package_imports_itself_and_lower_packages_only(layer: str) -> None:
     allowed = [f"effax.{below}" for below in CORE[: CORE.index(layer) + 1]]
@@ -113,6 +115,7 @@ def test_a_core_package_imports_itself_and_lower_packages_only(layer: str) -> No
     assert not wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", ROOMS)
 def test_the_modules_of_a_room_have_no_import_cycle(room: str) -> None:
     paths = sorted((SOURCE / room).rglob("*.py"))
@@ -144,11 +147,13 @@ def definitions(kind: type[ast.ClassDef | ast.FunctionDef], paths: list[Path]) -
     return Counter(found)
 
 
+@pytest.mark.slow
 def test_a_public_class_is_defined_once() -> None:
     found = {name for name, n in definitions(ast.ClassDef, MODULES).items() if n > 1}
     assert found == set(CLASSES_OF_TWO_LAYERS)
 
 
+@pytest.mark.slow
 def test_a_public_function_of_the_core_is_defined_once() -> None:
     """Modules whose functions are named by the operation that they define are namespaces."""
     paths = [
@@ -168,6 +173,7 @@ def test_the_links_at_the_top_lead_to_the_core(layer: str) -> None:
     assert link.resolve() == SOURCE / layer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["effax", "effax.effects", "effax.ir", "effax.transforms"])
 def test_an_import_loads_no_xla(module: str) -> None:
     code = f"import {module}, sys; print(*sorted({{'jax', 'jaxlib'}} & set(sys.modules)))"

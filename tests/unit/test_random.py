@@ -256,6 +256,7 @@ def test_bad_arguments(call: Callable[[], Array], error: type[Exception], says: 
 FAR = [(10.0, 11.0), (-11.0, -10.0), (2.1, 2.2), (5.0, np.inf), (-np.inf, -8.0), (30.0, np.inf)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("low", "high"), FAR)
 def test_samples_of_a_far_tail_have_its_distribution(low: float, high: float) -> None:
     key = random.key(3)
@@ -277,6 +278,7 @@ def test_samples_of_a_tail_are_finite(dtype: str) -> None:
         assert np.abs(x.astype(float)).max() < 9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("low", "high"), [(10.0, 11.0), (-np.inf, -8.0), (1.0, 3.0), (4.0, np.inf)]
 )

@@ -18,6 +18,7 @@ VARIABLE = "EFFAX_REF_DOCUMENT"
 PLACES = [root / "shared" / "tools" / "run_ref_seed.py" for root in (CHECKOUT, CHECKOUT.parent)]
 
 
+@pytest.mark.slow
 def test_every_row_of_the_document_holds() -> None:
     found = next((place for place in PLACES if place.is_file()), PLACES[-1])
     runner = Path(os.environ.get(VARIABLE, found))

@@ -79,6 +79,7 @@ WITHOUT_A_TYPE: Final = {
 ENTRIES: Final = surface.entries()
 
 
+@pytest.mark.slow
 def test_the_page_is_up_to_date() -> None:
     listed, found = surface.PAGE.read_text("utf-8"), surface.page()
     lines = list(unified_diff(listed.split("\n"), found.split("\n"), "listed", "found", n=1))

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 import effax
 
 ROOT: Final = Path(effax.__file__).parents[1]
@@ -104,6 +106,7 @@ def test_words_that_are_not_used_are_found() -> None:
     assert list(faults_of_prose("It\ngives nothing.")) == ["2: 'gives'"]
 
 
+@pytest.mark.slow
 def test_no_text_has_words_that_are_not_used() -> None:
     found = list(faults())
     assert not found, f"{len(found)} uses; docs/architecture.md says what to write:\n" + "\n".join(

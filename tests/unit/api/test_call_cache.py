@@ -66,6 +66,7 @@ def test_a_call_that_was_traced_first_is_compiled_from_the_same_entry() -> None:
     assert len(traces) == len(_cache(f).entries) == 1
 
 
+@pytest.mark.slow
 def test_entries_of_one_function_are_bounded_and_freed(monkeypatch: Any) -> None:
     monkeypatch.setattr(call_cache, "BOUND", 3)
     f = effax.jit(lambda x: x * 2)

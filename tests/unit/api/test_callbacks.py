@@ -397,6 +397,7 @@ def test_python_control_flow_does_not_run_callbacks_early(log: Log) -> None:
 # Batching.
 
 
+@pytest.mark.slow
 @both
 def test_batch_elements_call_back_in_order(jit: Wrap, log: Log) -> None:
     def f(x: Any, y: Any) -> Any:

@@ -84,6 +84,7 @@ def uses() -> Iterator[tuple[str, Callable[[Any], Any]]]:
 USES = dict(uses())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use", USES)
 def test_a_value_does_not_depend_on_earlier_ones(use: str) -> None:
     call = USES[use]

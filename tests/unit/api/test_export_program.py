@@ -71,6 +71,7 @@ def check_transformed(call: Any, f: Any, x: Any, w: Any) -> None:
     same(jax.vmap(call, (0, None))(xs, w), jax.vmap(f, (0, None))(xs, w))
 
 
+@pytest.mark.slow
 @READ
 def test_an_exported_function_is_transformed_as_the_function(read: Any) -> None:
     made = read(export(model)(rows(2), W))
@@ -82,6 +83,7 @@ def test_an_exported_function_is_transformed_as_the_function(read: Any) -> None:
     same(second(W), jax.hessian(lambda w: model(rows(2), w)[0])(W))
 
 
+@pytest.mark.slow
 @READ
 def test_one_export_serves_all_batch_sizes(read: Any) -> None:
     made = read(export(model)(struct(b, 3), W))

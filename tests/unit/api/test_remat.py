@@ -199,6 +199,7 @@ def test_a_barrier_keeps_both_computations_apart() -> None:
     assert "optimization_barrier" not in lowered(prevent_cse=False)
 
 
+@pytest.mark.slow
 def test_less_memory_is_used() -> None:
     def deep(x: Any, n: int, wrap: Callable[[F], F]) -> Any:
         @wrap
@@ -474,6 +475,7 @@ READERS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 @pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
 def test_reads_of_references_are_residuals(wrap: Any, name: str) -> None:

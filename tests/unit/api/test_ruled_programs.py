@@ -63,6 +63,7 @@ def test_a_pickle_has_the_rules(spelling: str) -> None:
     np.testing.assert_array_equal(values, [batch, batch])
 
 
+@pytest.mark.slow
 def test_a_pickle_is_read_by_another_process() -> None:
     jaxprs = {name: program(name) for name in EVERY}
     code = (

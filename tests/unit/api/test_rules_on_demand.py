@@ -63,6 +63,7 @@ def test_a_rule_may_make_symbolic_zeros(wrap: Any) -> None:
     np.testing.assert_allclose(wrap(jax.grad(f))(X), [0.0, 0.0])
 
 
+@pytest.mark.slow
 @WRAPS
 def test_implicit_differentiation_by_a_solver_in_its_own_backward_rule(wrap: Any) -> None:
     @partial(jax.custom_vjp, nondiff_argnums=0)
@@ -192,6 +193,7 @@ def test_towers_are_traced_in_linear_time(kind: str, wrap: Any) -> None:
         assert equations(effax.make_jaxpr(jax.grad(f))(0.3).jaxpr) <= 8 * levels
 
 
+@pytest.mark.slow
 @WRAPS
 def test_rules_that_differentiate_each_other(wrap: Any) -> None:
     counts = [0]

@@ -284,6 +284,7 @@ def test_a_tracer_of_another_thread() -> None:
     assert isinstance(seen[0], LeakedTracer)
 
 
+@pytest.mark.slow
 def test_threads_trace_at_once() -> None:
     shared = effax.jit(lambda x, k: lax.fori_loop(0, 5, lambda i, c: jnp.sin(c) * k, x))
     results: dict[int, object] = {}
@@ -348,6 +349,7 @@ def nested(depth: int) -> Any:
     return f
 
 
+@pytest.mark.slow
 def test_deep_nesting() -> None:
     f = nested(60)
     assert float(f(1.0)) == pytest.approx(np.sin(1.0))

@@ -188,6 +188,7 @@ def test_a_read_whose_buffer_is_donated_first_is_repeated() -> None:
     np.testing.assert_array_equal(np.asarray(got[0][0]), [6, 6, 6])
 
 
+@pytest.mark.slow
 def test_first_traces_compiles_and_clear_caches() -> None:
     """Threads trace, transform and compile the same programs while the caches are cleared."""
 
@@ -319,6 +320,7 @@ def widened(x: Any) -> Any:
         return jnp.sum(jnp.asarray(x, "float64") * jnp.arange(3.0) + 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
 def test_enable_x64_inside_of_a_traced_function(wrap: Any) -> None:
     x = jnp.ones(3)

@@ -171,6 +171,7 @@ def test_aux() -> None:
     assert float(pull(1.0)[0]) == 6.0
 
 
+@pytest.mark.slow
 def test_microbatches_accumulate_in_one_reference() -> None:
     def loss(ws: Any, xs: Any) -> Any:
         act, _ = effax.lax.scan(lambda x, w: (jnp.dot(x, w), None), xs, ws)

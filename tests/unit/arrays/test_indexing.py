@@ -179,6 +179,7 @@ def test_reads(case: tuple[tuple[int, ...], Any]) -> None:
         np.testing.assert_array_equal(np.asarray(found), wanted)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(shapes_and_indices())
 def test_reads_when_traced(case: tuple[tuple[int, ...], Any]) -> None:

@@ -96,6 +96,7 @@ def test_backward_loops_update_in_place(step: Step) -> None:
         ), str(eqn)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
 def test_gradients_are_those_of_the_unrolled_loop(step: Step) -> None:
     def unrolled(x: Any, ys: Any) -> Any:

@@ -106,6 +106,7 @@ def test_the_slope_and_cotangents_are_multiplied_as_usual() -> None:
     np.testing.assert_array_equal(ct, np.full(4, np.nan))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["reduce_max", "reduce_min"])
 def test_an_extremum_that_no_element_equals_has_the_derivative_nan(name: str) -> None:
     """XLA may compute elements for the comparison again, rounded otherwise; and nan equals none."""

@@ -81,6 +81,7 @@ HESSIANS: dict[str, Callable[[Function], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MAGNITUDES)
 def test_the_second_derivative_of_a_magnitude_at_0_is_nan(name: str) -> None:
     f, zero = MAGNITUDES[name], np.zeros(2, np.float32)

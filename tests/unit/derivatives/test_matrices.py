@@ -48,6 +48,7 @@ def check(f: Callable[..., Any], a: np.ndarray, order: int = 2) -> None:
         np.testing.assert_allclose(x, y, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_derivative_of_pinv_at_the_identity() -> None:
     for jacobian in (effax.jacrev, effax.jacfwd):
         for made in (jacobian(la.pinv), effax.jit(jacobian(la.pinv))):
@@ -62,6 +63,7 @@ def test_pinv_of_equal_singular_values(shape: tuple[int, int], dtype: str) -> No
     check(lambda a: la.pinv(a, 1e-3), of_values([2.0] * min(shape), shape, dtype), order=1)
 
 
+@pytest.mark.slow
 def test_pinv_drops_values_that_are_not_small() -> None:
     """The values 3, 3 are inverted, and 1, 1 are not: both turn into each other."""
     a = of_values([3.0, 3.0, 1.0, 1.0], (5, 4), "complex128")
@@ -69,6 +71,7 @@ def test_pinv_drops_values_that_are_not_small() -> None:
     check(lambda a: la.pinv(a, 0.5), of_values([3.0, 2.5, 1.0, 0.5], (4, 5)))
 
 
+@pytest.mark.slow
 def test_pinv_of_matrices_of_one_rank() -> None:
     """At a matrix of lower rank, the derivative is that along matrices of this rank."""
     x, y = np.array([1.0, 2.0, -1.0]), np.array([1.0, 0.5])
@@ -82,6 +85,7 @@ def test_det_of_every_rank(rank: int, dtype: str) -> None:
     check(la.det, of_values([2.0] * rank + [0.0] * (4 - rank), (4, 4), dtype))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", range(1, 7))
 def test_the_gradient_of_det_is_the_matrix_of_cofactors(n: int) -> None:
     a = np.arange(float(n * n)).reshape(n, n) % 5
@@ -100,6 +104,7 @@ def test_the_gradient_of_det_is_the_matrix_of_cofactors(n: int) -> None:
     np.testing.assert_allclose(whole, found, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_second_derivative_of_det_where_the_first_is_0() -> None:
     """At rank n - 2, d² det is Σ (da_ii·da_jj - da_ij·da_ji) in the space of the zeros."""
     bend = np.zeros((4, 4, 4, 4))
@@ -177,6 +182,7 @@ UNDETERMINED: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", UNDETERMINED)
 def test_derivatives_of_vectors_of_equal_values_are_nan(name: str) -> None:
     """No derivative of the vectors is right for all functions of them: docs/derivatives.md."""

@@ -184,6 +184,7 @@ def test_math_on_a_tracer_names_effax_numpy() -> None:
         jax.jit(float)(1.0)
 
 
+@pytest.mark.slow
 def test_numpys_reductions_call_the_methods() -> None:
     for f in (np.sum, np.prod, np.max, np.min, np.any, np.all, np.mean, np.std, np.var):
         np.testing.assert_allclose(jax.jit(f)(X), f(np.ones(3)))

@@ -271,6 +271,7 @@ def test_linearize_and_transpose() -> None:
         assert_same(mine_t, own_t, values)
 
 
+@pytest.mark.slow
 def test_every_law_accepts_them() -> None:
     assert not check_primitive(Repeat(LINEAR, 2), F, F, linear=(False, True), seeds=(0,)).refused
 
@@ -343,6 +344,7 @@ TRANSFORMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRANSFORMS)
 def test_transformed_functions_agree_with_a_loop(name: str) -> None:
     k, c = jnp.float32(0.8), jnp.float32(0.5)

@@ -127,6 +127,7 @@ def test_reading_is_reading_each_position(case: tuple[Indexer, Shape, list[Value
         assert found[at] == (0 if index is None else x[index])
 
 
+@pytest.mark.slow
 @given(cases(), st.booleans())
 def test_writing_is_writing_each_position_in_order(
     case: tuple[Indexer, Shape, list[Value]], add: bool

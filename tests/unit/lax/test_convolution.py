@@ -21,6 +21,7 @@ Z = normal(1, 2, 5, dtype="complex64")
 LAYOUT = ("NHWC", "HWIO", "NHWC")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32"])
 def test_compiled_as_evaluated(dtype: str) -> None:
     for prim, a, b in convolutions():

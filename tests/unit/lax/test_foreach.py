@@ -130,6 +130,7 @@ def test_the_cost_of_reverse_mode_is_that_of_the_rows_accessed() -> None:
     assert "dynamic-update-slice" in made
 
 
+@pytest.mark.slow
 def test_a_reference_in_the_loop_costs_no_more_a_step() -> None:
     few, many = (compiled(of_reference, n) for n in (10, 1000))
     moved = [program.cost_analysis()["bytes accessed"] for program in (few, many)]

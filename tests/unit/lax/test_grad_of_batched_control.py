@@ -56,6 +56,7 @@ FUNCTIONS: dict[str, Unary] = {
 POINTS = jnp.array([0.0, 4.0, 1.0, -1.0, 2.0])
 
 
+@pytest.mark.slow
 @RUNS
 @pytest.mark.parametrize("f", FUNCTIONS.values(), ids=FUNCTIONS)
 def test_grad_commutes_with_vmap(f: Unary, how: Callable[[Any], Any]) -> None:
@@ -96,6 +97,7 @@ SHARED: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+@pytest.mark.slow
 @RUNS
 @pytest.mark.parametrize("f", SHARED.values(), ids=SHARED)
 def test_the_cotangent_of_an_unbatched_operand_is_the_sum(

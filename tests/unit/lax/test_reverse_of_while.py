@@ -46,6 +46,7 @@ def close(found: Any, wanted: Any) -> None:
     np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 @each_kind
 def test_derivatives_equal_those_of_the_unrolled_loop(kind: dict[str, Any]) -> None:
     for n in (0, 1, 2, 3, 5, 12):
@@ -93,6 +94,7 @@ def test_the_condition_may_depend_on_a_differentiated_value() -> None:
     close(effax.vmap(effax.grad(f))(jnp.array([1.7, 3.0, 200.0])), [16 * 1.7**15, 8 * 3.0**7, 1.0])
 
 
+@pytest.mark.slow
 def test_loops_in_loops() -> None:
     def inner(i: Any, y: Any, x: Any) -> Any:
         return lax.while_loop(
@@ -176,6 +178,7 @@ def in_place(x: Any, steps: Callable[[Callable[[Any], Any]], object]) -> Any:
     return jnp.sum(effax.freeze(acc) ** 2)
 
 
+@pytest.mark.slow
 def test_a_reference_that_the_body_changes_is_differentiated() -> None:
     def looping(x: Any) -> Any:
         return in_place(x, lambda body: lax.while_loop(lambda i: i < 3, body, 0))

@@ -88,6 +88,7 @@ def _moments(x: Any, y: Any) -> Any:
     )
 
 
+@pytest.mark.slow
 def test_transformations_of_windows_of_several_operands() -> None:
     x, y = normal(3, 4, dtype="float32"), normal(3, 4, dtype="float32") + 2
     found = _moments(x, y)

@@ -109,6 +109,7 @@ def test_no_array_is_copied(branches: Any) -> None:
     assert copies(lambda t, u, k, i: chosen(branches, t, u, k, i), t, u, 1, 3) == 0
 
 
+@pytest.mark.slow
 def test_no_copy_in_a_loop_or_after_reads() -> None:
     t, u = pair(BIG)
 

@@ -51,6 +51,7 @@ def test_transforms_agree_with_numpy(name: str) -> None:
     np.testing.assert_allclose(np.asarray(ours), theirs, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_compiled_as_evaluated() -> None:
     found = effax.jit(lambda: {name: call(jnp.fft) for name, call in CALLS.items()})()
     for name, call in CALLS.items():

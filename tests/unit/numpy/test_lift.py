@@ -15,6 +15,7 @@ XP, FP = np.array([-1.0, 0.0, 0.5, 2.0], np.float32), np.array([3, 1, 4, -2], np
 AT = np.array([[-3.0, -1.0, -0.25], [0.5, 1.9, 7.0]], np.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [{}, {"left": -9.0, "right": 9}, {"period": 2.5}, {"right": 0.5}], ids=str
 )

@@ -36,6 +36,7 @@ def padded(positions: tuple[np.ndarray, ...], size: int, fill: Any) -> list[np.n
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fill", FILLS)
 @pytest.mark.parametrize("name", ARRAYS)
 def test_known_numbers_of_positions(name: str, fill: str) -> None:

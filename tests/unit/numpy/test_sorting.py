@@ -49,6 +49,7 @@ def assert_same(found: Any, wanted: list[Any]) -> None:
         np.testing.assert_array_equal(np.asarray(have), want)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "axis"), CASES)
 def test_unique(name: str, axis: int | None) -> None:
     x = ARRAYS[name]

@@ -128,6 +128,7 @@ def ordered(x: Any) -> list[Any]:
     return [sorted_, *places, jnp.stack(extremes), jnp.stack(at)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_nan_of_either_sign_sorts_last(dtype: str) -> None:
     x = np.array([3, NAN, 1, -NAN, 2, NAN]).astype(as_dtype(dtype))
@@ -210,12 +211,14 @@ def test_ldexp_overflows_only_where_its_result_does(dtype: str) -> None:
     np.testing.assert_array_equal(found.astype(np.float64), wanted.astype(np.float64))
 
 
+@pytest.mark.slow
 def test_ldexp_takes_any_integers() -> None:
     for dtype in (*INTEGERS, "bool"):
         (found,) = both(jnp.ldexp, np.array([3.0], np.float32), np.array([1], dtype))
         assert found.tolist() == [6.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", [False, True])
 def test_no_degree_of_freedom_is_nan(where: bool) -> None:
     x = np.array([1, 2, 4], np.float32)

@@ -19,6 +19,7 @@ EAGER_AND_JITTED = pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=[
 X = jnp.asarray([1.0, 2.0, 3.0])
 
 
+@pytest.mark.slow
 @EAGER_AND_JITTED
 def test_batch_elements_add_to_one_reference(wrap: Any) -> None:
     total = jax.new_ref(10.0)

@@ -64,6 +64,7 @@ KINDS: dict[str, Any] = {
 EACH = pytest.mark.parametrize("kind", KINDS)
 
 
+@pytest.mark.slow
 @WRAPS
 @EACH
 def test_the_cotangent_of_a_reference_reaches_what_it_was_made_of(kind: str, wrap: Any) -> None:
@@ -207,6 +208,7 @@ def test_cotangents_of_references_are_checked(wrap: Any) -> None:
     np.testing.assert_allclose(found, np.sin(X), rtol=1e-6)
 
 
+@pytest.mark.slow
 @WRAPS
 def test_both_rules_read_the_contents_at_the_call(wrap: Any) -> None:
     f = both()

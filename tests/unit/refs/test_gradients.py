@@ -200,6 +200,7 @@ def test_what_is_not_wanted_is_not_computed() -> None:
     assert dots(none, none, none) == 2
 
 
+@pytest.mark.slow
 @EAGER_AND_JITTED
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_an_accumulator_in_a_wider_dtype(dtype: str, wrap: Any) -> None:
@@ -259,6 +260,7 @@ def test_one_accumulator_for_two_arguments_is_refused() -> None:
     assert float(grads[...]) == 0.0
 
 
+@pytest.mark.slow
 @EAGER_AND_JITTED
 def test_microbatches_of_a_scanned_model(wrap: Any) -> None:
     layers = jnp.asarray(np.random.default_rng(0).normal(size=(3, 4, 4)).astype(np.float32)) / 2

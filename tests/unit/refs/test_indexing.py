@@ -252,6 +252,7 @@ def test_a_traced_mask_is_an_error_that_says_what_to_do() -> None:
         jax.jit(lambda m: r[m])(jnp.ones(5, bool))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["eager", "jit"])
 def test_values_broadcast_and_convert(how: str) -> None:
     wrap = WRAPS[how]

@@ -185,6 +185,7 @@ def pure(x: Any) -> Any:
     return jax.freeze(other)
 
 
+@pytest.mark.slow
 @EAGER_AND_JITTED
 def test_functions_with_internal_references_are_pure(wrap: Any) -> None:
     program = jax.make_jaxpr(pure)(1.0).jaxpr

@@ -77,6 +77,7 @@ def test_traced_positions_in_views(wrap: Any) -> None:
     np.testing.assert_array_equal(r[2, 1], START[2, 1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
 def test_arrays_of_positions(wrap: Any) -> None:
     r, contents = jax.new_ref(START), START.copy()

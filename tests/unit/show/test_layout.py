@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 
 from effax.ir.syntax import Jaxpr
@@ -77,6 +78,7 @@ def check_effects(placed: Placed) -> None:
                 assert other.x <= box.x
 
 
+@pytest.mark.slow
 @given(programs(ANYTHING))
 def test_nothing_overlaps_and_everything_is_connected(jaxpr: Jaxpr) -> None:
     whole = place(model(jaxpr))
@@ -90,6 +92,7 @@ def test_nothing_overlaps_and_everything_is_connected(jaxpr: Jaxpr) -> None:
     assert whole == place(model(jaxpr))
 
 
+@pytest.mark.slow
 def test_long_programs_keep_to_the_same_width_and_names_replace_long_wires() -> None:
     short, long = place(model(chain(120))), place(model(chain(960)))
     assert long.width < 1.3 * short.width

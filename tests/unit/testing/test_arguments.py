@@ -187,6 +187,7 @@ def test_one_law_stands_for_a_list_of_one(only: Any) -> None:
     assert tried.law == "check_accepts"
 
 
+@pytest.mark.slow
 def test_one_program_stands_for_a_list_of_one() -> None:
     assert check_pass(cse | dce, programs=SINE, examples=3).programs >= 3
 

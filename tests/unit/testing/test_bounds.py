@@ -58,6 +58,7 @@ def test_meters_nest() -> None:
     assert outer.steps == inner.steps
 
 
+@pytest.mark.slow
 def test_a_program_that_never_ends_is_named() -> None:
     begun = process_time()
     with pytest.raises(Inconclusive, match=r"no evaluation of the programs ended(.|\n)*max_steps"):
@@ -67,6 +68,7 @@ def test_a_program_that_never_ends_is_named() -> None:
         pass_keeps_its_guarantees(DOUBLING, 0, dce, max_steps=500)
 
 
+@pytest.mark.slow
 def test_others_are_compared_and_the_report_says_so() -> None:
     other = parse("{ lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = cos a in (b,) }")
     report = check_pass(dce, programs=[DOUBLING, other], examples=1, max_steps=500)

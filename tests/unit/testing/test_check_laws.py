@@ -21,6 +21,7 @@ from effax.transforms.rules.common.pointwise import mul, unary_jvp
 from effax.transforms.rules.default import DEFAULT_RULES
 
 
+@pytest.mark.slow
 def test_the_library_keeps_every_law() -> None:
     tried = check_laws(examples=3)
     assert [one.law for one in tried] == [law.name for law in laws.LAWS if law.takes("passes")]
@@ -33,6 +34,7 @@ def test_the_table_has_every_law() -> None:
     assert len(laws.LAWS) == len({law.name for law in laws.LAWS})
 
 
+@pytest.mark.slow
 def test_a_wrong_rule_is_found_and_made_small() -> None:
     # d sin(x) = x·dx
     wrong = replace(

@@ -8,6 +8,8 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Final
 
+import pytest
+
 from effax.ir import walk
 from effax.ir.registry import own_primitives
 from effax.testing import generate, laws
@@ -42,6 +44,7 @@ def test_every_law_is_in_laws() -> None:
     assert defined == {law.name for law in laws.LAWS}
 
 
+@pytest.mark.slow
 def test_every_primitive_has_a_generator() -> None:
     """A primitive is in the source of a family of generators, or in the catalogue of pairs."""
     folder = Path(*generate.__path__)

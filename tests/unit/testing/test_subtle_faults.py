@@ -72,6 +72,7 @@ def _pass_of(rule: object) -> Pass:
     return as_pass(lambda jaxpr: everywhere(partial(map_eqns, rule), jaxpr))  # type: ignore[arg-type]  # a rule
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rule", "prim"), [(_before, Le()), (_after, Lt())])
 def test_the_ends_of_integers_are_tried(rule: object, prim: extend.Primitive) -> None:
     b = Builder([INT, INT])
@@ -101,6 +102,7 @@ def _raising(b: Builder, eqn: Eqn) -> Atom | None:
     return b(Cos(), *eqn.ins) if isinstance(eqn.prim, Sin) else None
 
 
+@pytest.mark.slow
 def test_a_pass_that_raises_is_not_said_to_be_no_function() -> None:
     sine, cosine = (
         parse(f"{{ lambda ; a:f32[]. let b:f32[] = {name} a in (b,) }}") for name in ("sin", "cos")
@@ -110,6 +112,7 @@ def test_a_pass_that_raises_is_not_said_to_be_no_function() -> None:
     assert "pass_is_a_function" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_ties_of_sorts_with_payloads_are_tried() -> None:
     for jaxpr in sorts():
         for seed in range(3):

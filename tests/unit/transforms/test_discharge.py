@@ -352,6 +352,7 @@ def test_the_programs_of_the_building_module(name: str, seed: int) -> None:
     assert_same(PROGRAMS[name](), seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1000, 10000])
 def test_cost_is_linear_and_small(n: int) -> None:
     def body(b: Builder, r: Var, x: Var) -> Sequence[Atom]:

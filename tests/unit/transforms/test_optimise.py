@@ -645,6 +645,7 @@ def loops_in_loops(depth: int) -> Jaxpr:
     return jaxpr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ALL, ids=str)
 def test_passes_are_linear_and_unbounded_in_depth(step: AnyPass) -> None:
     shallow, deep = loops_in_loops(100), loops_in_loops(400)

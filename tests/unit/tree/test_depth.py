@@ -53,12 +53,14 @@ FUNCTIONS: dict[str, Callable[[PyTree], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [tuple, dict])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_trees_of_thousands_of_levels(name: str, kind: type) -> None:
     FUNCTIONS[name](nested(kind, 5000))
 
 
+@pytest.mark.slow
 def test_prefixes_and_files_of_deep_trees() -> None:
     deep = nested(tuple, 5000)
     assert tree.broadcast_prefix(None, deep) == [None]
@@ -96,6 +98,7 @@ tree_util.register_pytree_node(
 )
 
 
+@pytest.mark.slow
 def test_deep_trees_of_many_leaves_and_registered_classes() -> None:
     x: PyTree = ({"b": None, "a": 0},)
     for i in range(1, 600):

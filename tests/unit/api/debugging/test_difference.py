@@ -83,6 +83,7 @@ def loop(k: float) -> Callable[[jax.Ref, jax.Array], object]:
     return run
 
 
+@pytest.mark.slow
 def test_loops_and_branches_are_entered_at_the_iteration() -> None:
     ref = jax.new_ref(jnp.zeros(2))
     for right in (loop(6.0), jax.jit(loop(6.0))):

@@ -353,6 +353,7 @@ def test_an_interrupt_stops_at_the_state_that_was_reached() -> None:
         assert session.equation.prim.name == "debug_callback"
 
 
+@pytest.mark.slow
 def test_all_kinds_of_values_are_shown() -> None:
     def f(x: jax.Array, n: jax.Array, key: jax.Array) -> object:
         return jax.jvp(lambda x: x * n, (x,), (x,)), jax.random.normal(key, (30,))

@@ -111,6 +111,7 @@ def test_the_work_grows_with_the_programs() -> None:
     assert work(1600) < 6 * work(400)
 
 
+@pytest.mark.slow
 def test_differences_at_great_depth_are_read_without_recursion() -> None:
     old, new = parse(OLD), parse(NEW)
     for _ in range(600):

@@ -275,6 +275,7 @@ def test_a_wrong_rule_of_each_kind_is_refused(wrong: RewriteRule) -> None:
         laws.rule_is_sound(wrong)
 
 
+@pytest.mark.slow
 def test_programs_keep_their_meaning_under_rules_of_all_kinds() -> None:
     names = [
         "forward",
@@ -290,6 +291,7 @@ def test_programs_keep_their_meaning_under_rules_of_all_kinds() -> None:
     check_pass(several, examples=25, seed=1, focus=["refs.swap", "refs.get", "scan", "jit"])
 
 
+@pytest.mark.slow
 def test_a_cost_never_increases() -> None:
     both = [RULES["distribute"], RULES["factor"], RULES["constants"], RULES["sine_and_cosine"]]
     cheaper = rewriting(both, cost=equation_count)
@@ -328,6 +330,7 @@ def accesses(n: int) -> Jaxpr:
     return b.finish([v])
 
 
+@pytest.mark.slow
 def test_the_work_of_sequences_is_linear() -> None:
     names = ["forward", "overwrite", "accumulate", "sine_and_cosine", "hoist"]
     apply = rewriting([RULES[name] for name in names])

@@ -379,6 +379,7 @@ def chain(n: int) -> Jaxpr:
     return program([f32(3), f32(3)], body)
 
 
+@pytest.mark.slow
 def test_growth_and_work_are_linear() -> None:
     def work(n: int) -> int:
         jaxpr = chain(n)

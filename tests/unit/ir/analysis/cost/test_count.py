@@ -59,6 +59,7 @@ def test_work_of_contractions_and_reductions() -> None:
     assert work("cholesky", "f32[6,6]", outs="f32[6,6]").flops == 72
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "options"),
     [
@@ -254,6 +255,7 @@ def doubled(depth: int) -> Jaxpr:
     return jaxpr
 
 
+@pytest.mark.slow
 def test_time_is_linear_in_distinct_equations(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[object] = []
     real = count.work_of
