@@ -27,6 +27,8 @@ from effax.tree.key_paths import (
     KeyEntry,
     KeyPath,
     SequenceKey,
+    flatten_one_level,
+    flatten_one_level_with_keys,
     keystr,
 )  # fmt: skip
 from effax.tree.key_paths import flatten_with_path as tree_flatten_with_path
@@ -34,6 +36,7 @@ from effax.tree.key_paths import leaves_with_path as tree_leaves_with_path
 from effax.tree.key_paths import map_with_path as tree_map_with_path
 from effax.tree.registry import (
     Partial,
+    is_tree_node,
     register_dataclass,
     register_pytree_node,
     register_pytree_node_class,
@@ -44,7 +47,8 @@ from effax.tree.registry import (
 
 __all__ = [
     "DictKey", "FlattenedIndexKey", "GetAttrKey", "KeyEntry", "KeyPath", "Partial", "PyTree",
-    "PyTreeDef", "SequenceKey", "all_leaves", "keystr", "register_dataclass",
+    "PyTreeDef", "SequenceKey", "all_leaves", "flatten_one_level",
+    "flatten_one_level_with_keys", "is_tree_node", "keystr", "register_dataclass",
     "register_pytree_node", "register_pytree_node_class", "register_pytree_with_keys",
     "register_pytree_with_keys_class", "register_static", "tree_all", "tree_broadcast",
     "tree_flatten", "tree_flatten_with_path", "tree_leaves", "tree_leaves_with_path",

@@ -25,11 +25,13 @@ from effax.tree.registry import (
     register_pytree_node,
     register_pytree_node_class,
     register_static,
+    static,
 )
 
 __all__ = [
     "PyTree", "PyTreeDef", "all", "all_leaves", "broadcast", "broadcast_prefix", "flatten",
     "flatten_with_path", "leaves", "leaves_with_path", "map", "map_with_path", "paths",
     "reduce", "reduce_associative", "register_dataclass", "register_pytree_node",
-    "register_pytree_node_class", "register_static", "structure", "transpose", "unflatten",
+    "register_pytree_node_class", "register_static", "static", "structure", "transpose",
+    "unflatten",
 ]  # fmt: skip

@@ -6,12 +6,12 @@ are registered in a namespace of this library.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeAlias, TypeVar, cast, overload
 
 import optree
 
-from effax.ir.errors import BadArgument, TooDeep
+from effax.ir.errors import BadArgument, IllTyped, TooDeep
 from effax.tree.deep import DeepTree, flatten_deep
 
 T = TypeVar("T")
@@ -111,17 +111,27 @@ def map(
         BadArgument: a further tree has another structure.
     """
     first, spec = flatten(tree, is_leaf)
-    columns = [first]
+    rows = zip(first, *columns(spec, rest), strict=True)
+    return unflatten(spec, [f(*leaves) for leaves in rows])
+
+
+def columns(treedef: PyTreeDef, rest: Sequence[object]) -> list[list[PyTree]]:
+    """Return for each further tree of ``map`` its subtrees at the leaves of the structure.
+
+    Raises:
+        BadArgument: a tree has another structure.
+    """
+    found: list[list[PyTree]] = []
     for i, other in enumerate(rest):
         try:
-            columns.append(spec.flatten_up_to(cast("PyTree", other)))
+            found.append(treedef.flatten_up_to(cast("PyTree", other)))
         except ValueError as error:
             raise BadArgument(
                 f"tree.map: tree number {i + 2} has another structure than the first",
-                expected=str(spec),
+                expected=str(treedef),
                 found=str(error),
             ) from None
-    return unflatten(spec, [f(*leaves) for leaves in zip(*columns, strict=True)])
+    return found
 
 
 @overload
@@ -253,7 +263,7 @@ def transpose(
         pytree_to_transpose: a tree with the inner layer at each leaf of the outer one.
 
     Raises:
-        BadArgument: the tree does not have these layers, or the outer one has no leaves and the
+        IllTyped: the tree does not have these layers, or the outer one has no leaves and the
             inner one is None.
 
     >>> jax.tree.transpose(jax.tree.structure([0, 0]), None, [(1, 2), (3, 4)])
@@ -264,10 +274,10 @@ def transpose(
         subtrees = outer.flatten_up_to(cast("PyTree", pytree_to_transpose))
         if inner is None:
             inner = structure(subtrees[0])
-        columns = [inner.flatten_up_to(subtree) for subtree in subtrees]
-        return inner.unflatten(outer.unflatten(row) for row in zip(*columns, strict=True))
+        rows = [inner.flatten_up_to(subtree) for subtree in subtrees]
+        return inner.unflatten(outer.unflatten(column) for column in zip(*rows, strict=True))
     except (ValueError, TypeError, IndexError) as error:
-        raise BadArgument(
+        raise IllTyped(
             "tree.transpose: the tree does not have the structures",
             expected=f"{inner} at each leaf of {outer}",
             found=str(error),

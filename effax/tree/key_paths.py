@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 import optree
 
+from effax.ir.errors import BadArgument
 from effax.tree import functions as tree
 from effax.tree.functions import PyTree, PyTreeDef
 from effax.tree.registry import KeyedEntry
@@ -82,12 +84,89 @@ def _simple(key: object) -> str:
 
 
 def flatten_with_path(
-    tree_: object, is_leaf: Callable[[object], bool] | None = None
+    tree_: object,
+    is_leaf: Callable[..., bool] | None = None,
+    is_leaf_takes_path: bool = False,
 ) -> tuple[list[tuple[KeyPath, PyTree]], PyTreeDef]:
-    """Return the leaves of a tree, each with its path, and the structure."""
-    leaves, treedef = tree.flatten(tree_, is_leaf)
-    paths = [tuple(map(_key, accessor)) for accessor in tree.accessors(tree_, is_leaf)]
+    """Return the leaves of a tree, each with its path, and the structure.
+
+    Args:
+        tree_: the tree.
+        is_leaf: returns whether a subtree is a leaf.
+        is_leaf_takes_path: whether ``is_leaf`` takes the path of a subtree before it.
+
+    >>> nested = [1, {"a": [2, 3]}]
+    >>> shallow = lambda path, _: len(path) == 2
+    >>> leaves, _ = jax.tree.flatten_with_path(nested, shallow, is_leaf_takes_path=True)
+    >>> [(jax.tree_util.keystr(path), leaf) for path, leaf in leaves]
+    [('[0]', 1), ("[1]['a']", [2, 3])]
+    """
+    if is_leaf is not None and is_leaf_takes_path:
+        ends = _ends(tree_, is_leaf)
+        leaves, treedef = tree.flatten(tree_, _in_order(ends))
+        accessors = tree.accessors(tree_, _in_order(ends))
+    else:
+        leaves, treedef = tree.flatten(tree_, is_leaf)
+        accessors = tree.accessors(tree_, is_leaf)
+    paths = [tuple(map(_key, accessor)) for accessor in accessors]
     return list(zip(paths, leaves, strict=True)), treedef
+
+
+def _ends(tree_: object, is_leaf: Callable[[KeyPath, object], bool]) -> list[bool]:
+    """Return for each node of a tree, parents first, whether it is a leaf by ``is_leaf``."""
+    ends: list[bool] = []
+    waiting: list[tuple[KeyPath, object]] = [((), tree_)]
+    while waiting:
+        path, node = waiting.pop()
+        ends.append(bool(is_leaf(path, node)))
+        if not ends[-1] and not tree.all_leaves([node]):
+            children = flatten_one_level_with_keys(node)[0]
+            waiting += [((*path, key), child) for key, child in reversed(children)]
+    return ends
+
+
+def _in_order(ends: Sequence[bool]) -> Callable[[object], bool]:
+    """Return the predicate of leaves that returns these answers, call after call."""
+    answers = iter(ends)
+    return lambda _: next(answers)
+
+
+def flatten_one_level(tree_: object) -> tuple[list[PyTree], PyTree]:
+    """Return the children of the root of a tree, and its auxiliary data.
+
+    Raises:
+        BadArgument: the tree is a leaf.
+
+    >>> jax.tree_util.flatten_one_level({"b": [1, 2], "a": 3})
+    ([3, [1, 2]], ('a', 'b'))
+    """
+    try:
+        children, data, *_ = optree.tree_flatten_one_level(
+            cast("PyTree", tree_), namespace=tree.NAMESPACE
+        )
+    except ValueError:
+        raise BadArgument(
+            "flatten_one_level takes an inner node of a tree", found=f"a leaf: {tree_!r:.60}"
+        ) from None
+    if type(tree_) in (dict, OrderedDict):
+        return list(children), tuple(data)
+    if type(tree_) is defaultdict:
+        return list(children), (data[0], tuple(data[1]))
+    return list(children), data
+
+
+def flatten_one_level_with_keys(tree_: object) -> tuple[list[tuple[KeyEntry, PyTree]], PyTree]:
+    """Return the children of the root of a tree, each with its key, and its auxiliary data.
+
+    Raises:
+        BadArgument: the tree is a leaf.
+
+    >>> jax.tree_util.flatten_one_level_with_keys([5, (6, 7)])[0]
+    [(SequenceKey(idx=0), 5), (SequenceKey(idx=1), (6, 7))]
+    """
+    children, data = flatten_one_level(tree_)
+    keys = [_key(path[0]) for path in tree.accessors(tree_, lambda x: x is not tree_)]
+    return list(zip(keys, children, strict=True)), data
 
 
 def _key(entry: optree.PyTreeEntry) -> KeyEntry:
@@ -105,19 +184,26 @@ def _key(entry: optree.PyTreeEntry) -> KeyEntry:
 
 
 def leaves_with_path(
-    tree_: object, is_leaf: Callable[[object], bool] | None = None
+    tree_: object,
+    is_leaf: Callable[..., bool] | None = None,
+    is_leaf_takes_path: bool = False,
 ) -> list[tuple[KeyPath, PyTree]]:
-    """Return the leaves of a tree, each with its path."""
-    return flatten_with_path(tree_, is_leaf)[0]
+    """Return the leaves of a tree, each with its path, as ``flatten_with_path``."""
+    return flatten_with_path(tree_, is_leaf, is_leaf_takes_path)[0]
 
 
 def map_with_path(
     f: Callable[..., object],
     tree_: object,
     *rest: object,
-    is_leaf: Callable[[object], bool] | None = None,
+    is_leaf: Callable[..., bool] | None = None,
+    is_leaf_takes_path: bool = False,
 ) -> PyTree:
-    """Map ``f(path, leaf, *leaves of the further trees)`` over the leaves, as ``tree.map``."""
-    paths = [path for path, _ in leaves_with_path(tree_, is_leaf)]
-    walk = iter(paths)
-    return tree.map(lambda *leaves: f(next(walk), *leaves), tree_, *rest, is_leaf=is_leaf)
+    """Map ``f(path, leaf, *leaves of the further trees)`` over the leaves, as ``tree.map``.
+
+    ``is_leaf`` and ``is_leaf_takes_path`` are those of ``flatten_with_path``.
+    """
+    found, treedef = flatten_with_path(tree_, is_leaf, is_leaf_takes_path)
+    columns = tree.columns(treedef, rest)
+    results = [f(*leaf, *others) for leaf, *others in zip(found, *columns, strict=True)]
+    return tree.unflatten(treedef, results)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from functools import partial
-from typing import Protocol, TypeVar, cast
+from typing import Generic, Protocol, Self, TypeVar, cast
 
 import optree
 
-from effax.ir.errors import BadArgument
+from effax.ir.errors import BadArgument, IllTyped
 from effax.tree.functions import NAMESPACE, PyTree
 
 R = TypeVar("R")
@@ -127,34 +127,65 @@ def register_dataclass(
     nodetype: type[T],
     data_fields: Sequence[str] | None = None,
     meta_fields: Sequence[str] | None = None,
+    drop_fields: Sequence[str] = (),
 ) -> type[T]:
     """Make instances of a dataclass inner nodes of trees; also a class decorator.
 
     Args:
-        nodetype: the dataclass.
+        nodetype: the dataclass; or any class whose constructor takes these fields, which must
+            then be listed.
         data_fields: the fields that are children; None means all but those marked by
-            ``dataclasses.field(metadata={"static": True})``.
+            ``tree.static`` and those dropped.
         meta_fields: the fields that are compared by ``==`` and not traced; None means the
             others.
+        drop_fields: the fields that are not passed to the constructor: those with a default, or
+            with ``init=False``.
 
     Raises:
-        BadArgument: ``nodetype`` is not a dataclass, or a field is in neither list or in both.
+        IllTyped: ``nodetype`` is not a dataclass, and the fields are not listed.
+        BadArgument: a field is in neither list or in both.
+
+    >>> import dataclasses
+    >>> @jax.tree_util.register_dataclass
+    ... @dataclasses.dataclass
+    ... class Layer:
+    ...     w: jax.Array
+    ...     name: str = jax.tree.static(default="layer")
+    >>> jax.tree.leaves(Layer(3.0))
+    [3.0]
     """
     if not is_dataclass(nodetype):
-        raise BadArgument("register_dataclass takes a dataclass", found=f"{nodetype!r:.60}")
-    init = [f for f in fields(nodetype) if f.init]
-    static = {f.name for f in init if f.metadata.get("static", False)}
+        if data_fields is None or meta_fields is None:
+            raise IllTyped(
+                "register_dataclass takes a dataclass, or data_fields and meta_fields",
+                found=f"{nodetype!r:.60}",
+            )
+        _register_fields(nodetype, data_fields, meta_fields)
+        return nodetype
+    kept = [f for f in fields(nodetype) if f.name not in drop_fields]
+    static = {f.name for f in kept if f.metadata.get("static", False)}
     if data_fields is None:
-        data_fields = [f.name for f in init if f.name not in (meta_fields or static)]
+        data_fields = [f.name for f in kept if f.name not in (meta_fields or static)]
     if meta_fields is None:
-        meta_fields = [f.name for f in init if f.name not in data_fields]
-    named = [*data_fields, *meta_fields]
-    if sorted(named) != sorted(f.name for f in init):
+        meta_fields = [f.name for f in kept if f.name not in data_fields]
+    _check_fields(nodetype, [f.name for f in kept if f.init], [*data_fields, *meta_fields])
+    _register_fields(nodetype, data_fields, meta_fields)
+    return nodetype
+
+
+def _check_fields(nodetype: type, wanted: Sequence[str], named: Sequence[str]) -> None:
+    if sorted(named) != sorted(wanted):
         raise BadArgument(
             f"the fields of {nodetype.__name__} must each be data or meta, once",
-            expected=", ".join(f.name for f in init),
+            expected=", ".join(wanted),
             found=", ".join(named),
+            remedy="list fields with init=False in drop_fields",
         )
+
+
+def _register_fields(
+    nodetype: type[T], data_fields: Sequence[str], meta_fields: Sequence[str]
+) -> None:
     data, meta = tuple(data_fields), tuple(meta_fields)
 
     def flatten_fields(x: object) -> tuple[list[object], tuple[object, ...], list[str]]:
@@ -172,7 +203,29 @@ def register_dataclass(
         path_entry_type=optree.GetAttrEntry,
         namespace=NAMESPACE,
     )
-    return nodetype
+
+
+def static(**options: PyTree) -> PyTree:
+    """Return a ``dataclasses.field`` that ``register_dataclass`` takes as a meta field.
+
+    Args:
+        options: those of ``dataclasses.field``; ``metadata`` may have further entries.
+
+    >>> jax.tree.static(default="relu").metadata["static"]
+    True
+    """
+    metadata = {"static": True, **(options.pop("metadata", None) or {})}
+    return field(metadata=metadata, **options)
+
+
+def is_tree_node(typ: type) -> bool:
+    """Return whether instances of a class are inner nodes of trees.
+
+    >>> jax.tree_util.is_tree_node(dict), jax.tree_util.is_tree_node(float)
+    (True, False)
+    """
+    entry = optree.register_pytree_node.get(typ, namespace=NAMESPACE)
+    return entry is not None or optree.is_namedtuple_class(typ)
 
 
 def register_static(cls: type[T]) -> type[T]:
@@ -184,8 +237,30 @@ def register_static(cls: type[T]) -> type[T]:
 class Partial(partial[R]):
     """A ``functools.partial`` that is a tree: its arguments are children, its function is not.
 
-    ``jit`` and ``vmap`` accept it; functions are compared by identity.
+    ``jit`` and ``vmap`` accept it; functions are compared by ``==``.
     """
+
+    def __new__(cls, func: Callable[..., R], /, *args: PyTree, **keywords: PyTree) -> Self:
+        """Keep the arguments of another ``functools.partial`` apart: they are not children."""
+        if isinstance(func, partial) and not isinstance(func, Partial):
+            func = _Whole(func)
+        return super().__new__(cls, func, *args, **keywords)
+
+
+class _Whole(Generic[R]):
+    """A ``functools.partial`` that ``Partial`` calls as a whole, equal to it."""
+
+    def __init__(self, func: partial[R]) -> None:
+        self.func = func
+
+    def __call__(self, *args: PyTree, **keywords: PyTree) -> R:
+        return self.func(*args, **keywords)
+
+    def __hash__(self) -> int:
+        return hash(self.func)
+
+    def __eq__(self, other: object) -> bool:
+        return self.func == (other.func if isinstance(other, _Whole) else other)
 
 
 def _flatten_partial(f: Partial[object]) -> tuple[tuple[object, ...], object]:

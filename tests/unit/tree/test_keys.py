@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections import defaultdict
 from collections.abc import Iterable
 
 import pytest
@@ -102,3 +103,34 @@ def test_reductions_take_leaves() -> None:
     assert tree.reduce(lambda n, x: n + len(x), [(1, 2), (3,)], 0, is_leaf=is_pair) == 3
     assert tree.all([(0,), (1,)], is_leaf=is_pair)
     assert not tree.all([(), (1,)], is_leaf=is_pair)
+
+
+def test_predicates_of_leaves_take_paths() -> None:
+    given = {"a": ([3], None), "b": (4, {"c": 5})}
+
+    def ends(path: tree_util.KeyPath, _: object) -> bool:
+        return path[-1:] == (SequenceKey(1),)
+
+    found = tree.leaves_with_path(given, ends, is_leaf_takes_path=True)
+    keys = [(tree_util.keystr(path, simple=True), leaf) for path, leaf in found]
+    assert keys == [("a00", 3), ("a1", None), ("b0", 4), ("b1", {"c": 5})]
+    flat, treedef = tree.flatten_with_path(given, ends, is_leaf_takes_path=True)
+    assert tree.unflatten(treedef, [leaf for _, leaf in flat]) == given
+
+    def joined(path: tree_util.KeyPath, *leaves: object) -> tuple[object, ...]:
+        return len(path), *leaves
+
+    mapped = tree.map_with_path(joined, given, given, is_leaf=ends, is_leaf_takes_path=True)
+    assert mapped["b"][1] == (2, {"c": 5}, {"c": 5})
+
+
+def test_one_level_of_a_tree() -> None:
+    assert tree_util.flatten_one_level({"b": [1], "a": None}) == ([None, [1]], ("a", "b"))
+    assert tree_util.flatten_one_level(defaultdict(int, b=1)) == ([1], (int, ("b",)))
+    keyed, aux = tree_util.flatten_one_level_with_keys(Layer(1, (2,)))
+    assert (keyed, aux) == ([(GetAttrKey("w"), 1), (".bias", (2,))], "aux")
+    assert tree_util.flatten_one_level_with_keys(None) == ([], None)
+    with pytest.raises(BadArgument, match="a leaf"):
+        tree_util.flatten_one_level(1.0)
+    nodes = (tuple, type(None), Layer, int, effax.Array)
+    assert [tree_util.is_tree_node(x) for x in nodes] == [True, True, True, False, False]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 import effax
 import effax.numpy as jnp
 from effax import tree, tree_util
-from effax.ir.errors import BadArgument, EffaxError
+from effax.ir.errors import BadArgument, EffaxError, IllTyped
 
 jax: Any = effax
 
@@ -143,7 +144,7 @@ def test_fields_are_data_or_meta() -> None:
 
     with pytest.raises(BadArgument, match=r"data or meta(.|\n)*found: +x"):
         tree_util.register_dataclass(Bad, ["x"], [])
-    with pytest.raises(BadArgument, match="takes a dataclass"):
+    with pytest.raises(IllTyped, match="takes a dataclass"):
         tree_util.register_dataclass(Pair)
 
 
@@ -176,3 +177,12 @@ def test_partial_functions_are_trees() -> None:
     grads = jax.grad(lambda g: g(x=3.0))(f)
     np.testing.assert_allclose(grads.args[0], 3.0)
     np.testing.assert_allclose(grads.keywords["b"], 1.0)
+
+
+def test_a_partial_of_a_partial_keeps_its_function_whole() -> None:
+    inner = partial(operator.add, 1)
+    outer = tree_util.Partial(inner, 2)
+    assert outer.args == (2,) and outer.func == inner and outer() == 3
+    assert hash(outer.func) == hash(tree_util.Partial(inner, 3).func)
+    assert tree.structure(outer) == tree.structure(tree_util.Partial(inner, 3))
+    assert tree_util.Partial(tree_util.Partial(operator.add, 1), 2).args == (1, 2)
