@@ -141,13 +141,14 @@ def flatten_one_level(tree_: object) -> tuple[list[PyTree], PyTree]:
     ([3, [1, 2]], ('a', 'b'))
     """
     try:
-        children, data, *_ = optree.tree_flatten_one_level(
+        children, found, *_ = optree.tree_flatten_one_level(
             cast("PyTree", tree_), namespace=tree.NAMESPACE
         )
     except ValueError:
         raise BadArgument(
             "flatten_one_level takes an inner node of a tree", found=f"a leaf: {tree_!r:.60}"
         ) from None
+    data = cast("PyTree", found)
     if type(tree_) in (dict, OrderedDict):
         return list(children), tuple(data)
     if type(tree_) is defaultdict:
