@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
-from effax.arrays.sharding import Mesh, NamedSharding, P, PartitionSpec, Sharding, make_mesh
+from effax.arrays.sharding import (
+    Mesh,
+    NamedSharding,
+    P,
+    PartitionSpec,
+    Sharding,
+    SingleDeviceSharding,
+    make_mesh,
+)
 
-__all__ = ["Mesh", "NamedSharding", "P", "PartitionSpec", "Sharding", "make_mesh"]
+__all__ = [
+    "Mesh", "NamedSharding", "P", "PartitionSpec", "Sharding", "SingleDeviceSharding", "make_mesh",
+]  # fmt: skip

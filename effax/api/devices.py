@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import sys
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from typing import TypeVar
 
+import numpy as np
+
 from effax import tree
-from effax.arrays.array import Array
+from effax.arrays.argument_checks import integers
+from effax.arrays.array import Array, DTypeLike
 from effax.arrays.creation import asarray
 from effax.arrays.device_array import DeviceArray
+from effax.arrays.placed import placement
 from effax.arrays.ref import Ref
+from effax.arrays.sharding import Sharding
 from effax.ir.errors import BadArgument, EffaxError, IllTyped
 from effax.lowering.xla import Device
 from effax.tree import PyTree
+from effax.version import __version__ as package_version
 
 T = TypeVar("T")
 
@@ -68,34 +79,176 @@ def process_count(backend: str | None = None) -> int:
     return 1
 
 
-def device_put(x: PyTree, device: Device | None = None) -> PyTree:
+def device_put(
+    x: PyTree,
+    device: PyTree = None,
+    *,
+    src: PyTree = None,
+    donate: bool | PyTree = False,
+    may_alias: bool | PyTree | None = None,
+) -> PyTree:
     """Return a tree of arrays with the leaves of ``x``; of symbols, itself.
 
     Args:
         x: a tree of arrays and numbers.
-        device: None or the first device, where all arrays are.
+        device: None, the first device, where all arrays are, or a sharding, which the array then
+            has; or a tree prefix of these.
+        src: ignored: arrays are on one device.
+        donate: whether the memory of arrays moves to the results; a later use of them is an error.
+        may_alias: False for memory that no array of ``x`` shares.
 
     Raises:
-        BadArgument: ``device`` is another one, or a sharding.
-        IllTyped: a leaf is a reference, or does not convert to an array.
+        BadArgument: ``device`` is another one, or a sharding over others.
+        IllTyped: a leaf is a reference, or does not convert to an array; or a sharding does not
+            divide it.
 
     >>> effax.device_put({"w": np.ones(2)}, effax.devices()[0])
     {'w': Array([1., 1.], dtype=float32)}
     """
-    if device is not None and device != devices()[0]:
-        raise BadArgument(
-            "device_put places arrays on the first device only",
-            expected=f"None or {devices()[0]}",
-            found=f"{device!r:.80}",
-            remedy="`shard_map` distributes a computation",
-        )
-    return tree.map(_put, x)
+    del src
+    leaves, treedef = tree.flatten(x)
+    places = _along(device, x, len(leaves))
+    donated = [bool(d) for d in _along(donate, x, len(leaves))]
+    aliased = [a is not False for a in _along(may_alias, x, len(leaves))]
+    shardings = [placement(place, "device_put") for place in places]
+    made = map(_put, leaves, shardings, donated, aliased)
+    return tree.unflatten(treedef, list(made))
 
 
-def _put(leaf: object) -> Array:
+def _along(prefix: PyTree, x: PyTree, n: int) -> list[object]:
+    """Return the entry of a tree prefix for each leaf."""
+    if prefix is None or not isinstance(prefix, tuple | list | dict):
+        return [prefix] * n
+    return tree.leaves(tree.broadcast(prefix, x, is_leaf=_is_none), is_leaf=_is_none)
+
+
+def _is_none(x: object) -> bool:
+    return x is None
+
+
+def _put(leaf: object, sharding: Sharding | None, donated: bool, aliased: bool) -> Array:
     if isinstance(leaf, Ref):
         raise IllTyped("device_put of a reference", "arrays", str(leaf.type), "read it: `ref[...]`")
-    return asarray(leaf)
+    made = asarray(leaf)
+    if sharding is not None:
+        sharding.shard_shape(made.shape)
+    if not isinstance(made, DeviceArray):
+        return made
+    if made is leaf and (donated or not aliased):
+        made = DeviceArray(np.array(made.numpy()), made.type)
+        if donated and isinstance(leaf, DeviceArray):
+            leaf.delete()
+    return made.placed(sharding)
+
+
+def copy_to_host_async(x: T) -> T:
+    """Return a tree: the memory of its arrays is the host's, so nothing is copied."""
+    return x
+
+
+def make_array_from_callback(
+    shape: Sequence[int],
+    sharding: Sharding,
+    data_callback: Callable[[tuple[slice, ...]], object],
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Return an array whose parts are the results of a function of their indices.
+
+    Args:
+        shape: the shape of the array.
+        sharding: its sharding, over the first device.
+        data_callback: function of an index of the array to that part; it is called for the whole.
+        dtype: its dtype; by default that of the part.
+
+    Raises:
+        BadArgument: ``sharding`` has another device.
+        IllTyped: the part has another shape.
+    """
+    sizes = integers(shape, "make_array_from_callback: shape")
+    made = asarray(np.asarray(data_callback((slice(None),) * len(sizes))), dtype)
+    if made.shape != sizes:
+        raise IllTyped(
+            "make_array_from_callback: the part has another shape", str(sizes), str(made.shape)
+        )
+    return _put(made, placement(sharding, "make_array_from_callback"), False, True)
+
+
+def make_array_from_single_device_arrays(
+    shape: Sequence[int], sharding: Sharding, arrays: Sequence[Array]
+) -> Array:
+    """Return the array of a shape whose only part is the one of ``arrays``.
+
+    Raises:
+        BadArgument: ``sharding`` has another device, or there are several parts.
+        IllTyped: the part has another shape.
+    """
+    if len(arrays) != 1:
+        raise BadArgument(
+            "arrays are on one device: they have one part", "one array", str(len(arrays))
+        )
+    return make_array_from_callback(shape, sharding, lambda _: arrays[0])
+
+
+def process_indices(backend: str | None = None) -> list[int]:
+    """Return the numbers of the processes: ``[0]``. Raises as :func:`devices`."""
+    return list(range(process_count(backend)))
+
+
+def initialize_distributed(
+    coordinator_address: str | None = None,
+    num_processes: int | None = None,
+    process_id: int | None = None,
+    **kwargs: object,
+) -> None:
+    """Refuse to join other processes: a computation uses the devices of one process.
+
+    Raises NoBackend, unless there is one process.
+    """
+    del coordinator_address, kwargs
+    if num_processes == 1:
+        return
+    raise NoBackend(
+        "a computation of several processes is not supported",
+        expected="num_processes=1",
+        found=f"num_processes={num_processes}, process_id={process_id}",
+        remedy="leave `distributed.initialize` out",
+    )
+
+
+def is_distributed() -> bool:
+    """Return False: a computation uses the devices of one process."""
+    return False
+
+
+def shutdown_distributed() -> None:
+    """Do nothing: no other process is joined."""
+
+
+def print_environment_info(return_string: bool = False) -> str | None:
+    """Print the versions of the library, jaxlib, NumPy and Python, the devices and the platform.
+
+    Args:
+        return_string: whether to return the text instead.
+
+    >>> print(effax.print_environment_info(return_string=True).splitlines()[0])
+    effax:  0.1.0
+    """
+    found = devices()
+    lines = [
+        f"effax:  {package_version}",
+        f"jaxlib: {version('jaxlib')}",
+        f"numpy:  {np.__version__}",
+        f"python: {' '.join(sys.version.split())}",
+        f"device info: {found[0].device_kind}-{len(found)}, {len(found)} local devices",
+        f"process_count: {process_count()}",
+        f"platform: {platform.uname()}",
+        *[f"{k}={v}" for k, v in os.environ.items() if k.startswith(("JAX_", "XLA_"))],
+    ]
+    text = "\n".join(lines)
+    if return_string:
+        return text
+    sys.stdout.write(text + "\n")
+    return None
 
 
 def device_get(x: PyTree) -> PyTree:

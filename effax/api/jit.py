@@ -72,6 +72,8 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if current_trace() is not None:
+            if config.disable_jit:
+                return self._fun(*args, **kwargs)
             return cast(R, self._staged(args, kwargs))
         cache = self._cache
         if cache.by_types and not kwargs:
@@ -87,6 +89,8 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
             found = cache.find_by_structure(args, kwargs)
             if found is not None:
                 return cast(R, found[0](found[1]))
+        if config.disable_jit:
+            return self._fun(*args, **kwargs)
         call = self._flatten_call(args, kwargs, ())
         entry = cache.entries.get(call.signature) or self._traced(call)
         runner = entry.runner or self._compile(entry, args, kwargs, call.leaves)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, SupportsIndex
 import numpy as np
 
 from effax.arrays.operators import ops
+from effax.arrays.placed import OnDevice
 from effax.ir.dtypes import DType, family
 from effax.ir.errors import IllTyped
 from effax.ir.types import ArrayType, Shape
@@ -24,7 +25,7 @@ DTypeLike = DType | type | str
 """A dtype, given as a NumPy dtype, a scalar type (of NumPy, Python or effax) or a string."""
 
 
-class Array:
+class Array(OnDevice):
     """An immutable array, as in NumPy: shape, dtype, operators, indexing, ``.at[...]``.
 
     An instance is a ``DeviceArray`` (a value) or, inside a traced function, a ``TracedArray``

@@ -5,73 +5,165 @@ Names are accepted with JAX's prefix too (``jax_enable_x64``).
 
 from __future__ import annotations
 
-import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
+from effax.arrays.settings import checked_setting, initial_settings
 from effax.ir.dtypes import DType, as_dtype, canonical, is_array_dtype
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.recursion import carried
 from effax.ir.state import cached
 
 
-def _from_environment(name: str) -> bool:
-    """Return the setting of an environment variable: JAX's name, off by default."""
-    return os.environ.get(name, "").lower() in ("1", "y", "yes", "t", "true", "on")
+class UnknownSetting(BadArgument, AttributeError):
+    """No setting has this name."""
 
 
-def _watched(nans: bool, infs: bool) -> tuple[str, ...]:
-    return ("nan",) * nans + ("inf",) * infs
+_initial: Final = initial_settings()
 
 
 class Config(threading.local):
     """The settings: those of the process, which ``with enable_x64()`` replaces in its thread.
 
+    Each setting is an attribute, with JAX's prefix too: ``config.jax_enable_x64``.
+
     Attributes:
         enable_x64: whether 64-bit dtypes are kept; else they become 32-bit ones.
         debug_nans: whether a call or operation that computes a nan raises ``FloatingPointError``.
         debug_infs: whether one that computes an infinity does.
+        disable_jit: whether jitted functions, loops and branches run as Python.
+        numpy_dtype_promotion: ``strict`` where different dtypes do not promote, or ``standard``.
+        numpy_rank_promotion: whether operands of different ranks broadcast: ``allow``, ``warn``
+            or ``raise``.
+        default_matmul_precision: the precision of products that pass none.
+        check_tracer_leaks: whether a tracer that outlives its trace raises.
         watched: the names of the values that raise: ``nan``, ``inf``.
         call_key: a value that is equal where compiled calls have the same settings.
     """
 
     # The setting of the process is the attribute of the class, that of a block the thread's own.
     enable_x64: bool = False
-    debug_nans: bool = _from_environment("JAX_DEBUG_NANS")
-    debug_infs: bool = _from_environment("JAX_DEBUG_INFS")
-    watched: tuple[str, ...] = _watched(debug_nans, debug_infs)
-    call_key: object = (enable_x64, watched) if watched else enable_x64
+    debug_nans: bool = False
+    debug_infs: bool = False
+    disable_jit: bool = False
+    numpy_dtype_promotion: str = "standard"
+    numpy_rank_promotion: str = "allow"
+    default_matmul_precision: str | None = None
+    check_tracer_leaks: bool = False
+    log_compiles: bool = False
+    watched: tuple[str, ...] = ()
+    call_key: object = False
+
+    def __getattr__(self, name: str) -> object:
+        # Names of attributes are found without this method.
+        setting = name.removeprefix("jax_")
+        if setting == name or setting not in _initial:
+            raise AttributeError(f"unknown setting {name!r}")
+        return getattr(self, setting)
 
     def update(self, name: str, value: object) -> None:
         """Set one setting of the process. Raises BadArgument for an unknown name or value.
 
-        Within ``with enable_x64()`` the setting of the block stays in effect until its end.
+        Within a block such as ``with enable_x64()``, its setting stays in effect until its end.
         """
-        setting = name.removeprefix("jax_")
-        if setting not in SETTINGS:
-            raise BadArgument(
-                f"unknown setting {name!r}",
-                expected=" or ".join(SETTINGS),
-                remedy="check the spelling",
-            )
+        setting = _known(name)
         kind = type(self)
-        setattr(kind, setting, _switch(setting, value))
-        kind.watched = _watched(kind.debug_nans, kind.debug_infs)
-        kind.call_key = (kind.enable_x64, kind.watched) if kind.watched else kind.enable_x64
+        setattr(kind, setting, _checked(setting, value))
+        _derive_process()
         _derive()
 
+    def read(self, name: str) -> object:
+        """Return a setting by its name. Raises BadArgument for an unknown one."""
+        return getattr(self, _known(name))
 
-SETTINGS: Final = ("enable_x64", "debug_nans", "debug_infs")
+    @property
+    def values(self) -> Mapping[str, object]:
+        """Return the settings by JAX's names."""
+        return {f"jax_{name}": getattr(self, name) for name in _initial}
+
+    @property
+    def x64_enabled(self) -> bool:
+        """Return whether 64-bit dtypes are kept."""
+        return self.enable_x64
+
+    def parse_flags_with_absl(self) -> None:
+        """Do nothing: settings are not read from the command line."""
+
+    def config_with_absl(self) -> None:
+        """Do nothing: settings are not read from the command line."""
+
+
+SETTINGS: Final = tuple(_initial)
+"""The names of all settings."""
 
 config: Final = carried(Config())
 
+_KEYED: Final = (
+    "disable_jit",
+    "numpy_dtype_promotion",
+    "numpy_rank_promotion",
+    "default_matmul_precision",
+    "check_tracer_leaks",
+    "default_prng_impl",
+)
+"""The further settings on which a program depends."""
 
-def _switch(name: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise BadArgument(f"{name} is switched on or off", "a bool", repr(value))
+
+def _known(name: str) -> str:
+    setting = name.removeprefix("jax_")
+    if setting not in SETTINGS:
+        raise UnknownSetting(
+            f"unknown setting {name!r}",
+            expected="one of `config.values`, such as 'jax_enable_x64'",
+            remedy="check the spelling",
+        )
+    return setting
+
+
+def _checked(setting: str, value: object) -> object:
+    value = checked_setting(setting, value)
+    if setting == "default_device" and value is not None:
+        from effax.arrays.placed import check_device
+
+        check_device(value, "default_device")
+    if setting == "platforms" and value is not None:
+        check_platforms(str(value))
     return value
+
+
+def check_platforms(names: str) -> None:
+    """Raise BadArgument where a list of platforms does not have the one that is supported."""
+    if names and "cpu" not in names.split(","):
+        raise BadArgument(
+            "the platform is not supported",
+            expected="'cpu'",
+            found=repr(names),
+            remedy="`config.update('jax_platforms', 'cpu')`, or JAX_PLATFORMS=cpu",
+        )
+
+
+def _watched() -> tuple[str, ...]:
+    return ("nan",) * config.debug_nans + ("inf",) * config.debug_infs
+
+
+def _call_key(watched: tuple[str, ...]) -> object:
+    further = tuple([getattr(config, name) for name in _KEYED])
+    if not watched and further == _PLAIN:
+        return config.enable_x64
+    return (config.enable_x64, watched, *further)
+
+
+def _derive_process() -> None:
+    """Derive the other attributes of the process from its settings."""
+    own = vars(config)
+    before = dict(own)
+    own.clear()
+    kind = type(config)
+    kind.watched = _watched()
+    kind.call_key = _call_key(kind.watched)
+    own.update(before)
 
 
 def _derive() -> None:
@@ -80,32 +172,51 @@ def _derive() -> None:
     own.pop("watched", None)
     own.pop("call_key", None)
     if own:
-        own["watched"] = watched = _watched(config.debug_nans, config.debug_infs)
-        own["call_key"] = (config.enable_x64, watched) if watched else config.enable_x64
+        own["watched"] = watched = _watched()
+        own["call_key"] = _call_key(watched)
+
+
+_PLAIN: Final = tuple([checked_setting(name, _initial[name]) for name in _KEYED])
+for _name, _value in _initial.items():
+    setattr(Config, _name, _value)
+_derive_process()
 
 
 @contextmanager
-def _with(name: str, enabled: bool) -> Iterator[None]:
+def _with(name: str, value: object) -> Iterator[None]:
     own = vars(config)
-    before = own.get(name)
-    own[name] = _switch(name, enabled)
+    before = own.get(name, _ABSENT)
+    own[name] = _checked(name, value)
     _derive()
     try:
         yield
     finally:
-        if before is None:
+        if before is _ABSENT:
             del own[name]
         else:
             own[name] = before
         _derive()
 
 
-def enable_x64(enabled: bool = True) -> AbstractContextManager[None]:
+_ABSENT: Final = object()
+
+
+def setting(name: str, value: object) -> AbstractContextManager[None]:
+    """Change a setting inside the ``with`` block, in its thread. Raises BadArgument.
+
+    Args:
+        name: a setting of :class:`Config`.
+        value: its value.
+    """
+    return _with(_known(name), value)
+
+
+def enable_x64(new_val: bool = True) -> AbstractContextManager[None]:
     """Enable (or disable) 64-bit dtypes inside the ``with`` block, in its thread."""
-    return _with("enable_x64", enabled)
+    return _with("enable_x64", new_val)
 
 
-def debug_nans(enabled: bool = True) -> AbstractContextManager[None]:
+def debug_nans(new_val: bool = True) -> AbstractContextManager[None]:
     """Raise ``FloatingPointError`` for nans inside the ``with`` block, in its thread.
 
     An operation outside of ``jit`` raises if a result is nan. A compiled call raises if a result
@@ -123,15 +234,15 @@ def debug_nans(enabled: bool = True) -> AbstractContextManager[None]:
         ...         print(error.what)
         invalid value (nan) encountered in log
     """
-    return _with("debug_nans", enabled)
+    return _with("debug_nans", new_val)
 
 
-def debug_infs(enabled: bool = True) -> AbstractContextManager[None]:
+def debug_infs(new_val: bool = True) -> AbstractContextManager[None]:
     """Raise ``FloatingPointError`` for infinities inside the ``with`` block, in its thread.
 
     See :func:`debug_nans`.
     """
-    return _with("debug_infs", enabled)
+    return _with("debug_infs", new_val)
 
 
 def allowed(dtype: object) -> DType:

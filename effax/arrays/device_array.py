@@ -12,6 +12,7 @@ from effax.ir.types import ArrayType
 from effax.tree import PyTree
 
 if TYPE_CHECKING:
+    from effax.arrays.sharding import Sharding
     from effax.lowering.xla import Buffer
 
 
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
 class DeviceArray(Array):
     """An array with a value: in memory, in a device buffer, or in both (copied on demand)."""
 
-    __slots__ = ("_buffer", "_type", "_value")
+    # An array without a sharding of its own has no `_sharding`: one slot less to set for each.
+    __slots__ = ("_buffer", "_sharding", "_type", "_value")
+
+    _sharding: Sharding
 
     def __init__(
         self, value: np.ndarray | None, type_: ArrayType, buffer: Buffer | None = None
@@ -56,6 +60,27 @@ class DeviceArray(Array):
             assert self._value is not None
             self._buffer = xla.put(self._value, weak=self._type.weak)
         return self._buffer
+
+    @property
+    def sharding(self) -> Sharding:
+        try:
+            return self._sharding
+        except AttributeError:
+            return super().sharding
+
+    def placed(self, sharding: Sharding | None) -> DeviceArray:
+        if sharding is None or (sharding == self.sharding):
+            return self
+        made = DeviceArray(self._value, self._type, self._buffer)
+        made._sharding = sharding
+        return made
+
+    def delete(self) -> None:
+        self.buffer.delete()
+        self._value = None
+
+    def is_deleted(self) -> bool:
+        return self._buffer is not None and self._buffer.is_deleted()
 
     def block_until_ready(self) -> DeviceArray:
         """Wait until the value is computed; return the array itself."""

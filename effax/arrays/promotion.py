@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Final
 
@@ -78,10 +79,25 @@ def shape_of(x: object) -> Shape:
 def common_dtype(operands: Sequence[object], what: str) -> tuple[DType, bool]:
     """Return the promoted dtype of operands and whether it is weak. Raises IllTyped."""
     kinds = [operand_kind(x, f"operand {i} of {what}") for i, x in enumerate(operands)]
+    if config.numpy_dtype_promotion == "strict":
+        _check_strict(kinds, what)
     try:
         return promote(kinds, config.enable_x64)
     except TypeError as error:
         raise IllTyped(f"{what}: {error}", found=", ".join(str(d) for d, _ in kinds)) from None
+
+
+def _check_strict(kinds: Sequence[tuple[DType, bool]], what: str) -> None:
+    """Raise IllTyped unless the strong dtypes are equal, and the weak ones keep their kind."""
+    strong = {dtype for dtype, weak in kinds if not weak}
+    kept = all(_keeps_kind(dtype, s) for dtype, weak in kinds if weak for s in strong)
+    if len(strong) > 1 or not kept:
+        raise IllTyped(
+            f"{what}: the dtypes differ, and promotion of dtypes is strict",
+            expected="one dtype, and numbers of weak type and the same kind",
+            found=", ".join(f"{dtype}{' (weak)' * weak}" for dtype, weak in kinds),
+            remedy="convert operands: `.astype(...)`; or `numpy_dtype_promotion('standard')`",
+        )
 
 
 def inexact(dtype: DType, weak: bool) -> tuple[DType, bool]:
@@ -235,6 +251,26 @@ def broadcast_shapes(shapes: Sequence[Shape], what: str) -> Shape:
         ) from None
 
 
+def check_ranks(shapes: Sequence[Shape], what: str) -> None:
+    """Raise IllTyped or warn where shapes of different ranks broadcast and the setting forbids it.
+
+    Scalars broadcast always.
+    """
+    allowed_ranks = config.numpy_rank_promotion
+    if allowed_ranks == "allow" or len({len(s) for s in shapes if s}) < 2:
+        return
+    message = f"{what} has operands of different ranks"
+    found = ", ".join(map(str, shapes))
+    if allowed_ranks == "raise":
+        raise IllTyped(
+            f"{message}, and numpy_rank_promotion is 'raise'",
+            expected="shapes of one rank",
+            found=found,
+            remedy="insert axes: `x[None, :]`; or `numpy_rank_promotion('allow')`",
+        )
+    warnings.warn(f"{message}, which broadcast: {found}", stacklevel=5)
+
+
 def broadcast(x: Array | Lit, shape: Shape) -> Array | Lit:
     """Return an operand in that shape; a scalar is returned unchanged, since it fits any."""
     have = x.type.shape
@@ -270,6 +306,7 @@ def brought_together(
     ]
     shapes = [x.type.shape for x in typed_ones]
     if len({s for s in shapes if s}) > 1:
+        check_ranks(shapes, what)
         full = broadcast_shapes(shapes, what)
         return [broadcast(x, full) for x in typed_ones]
     return typed_ones

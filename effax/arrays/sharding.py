@@ -17,8 +17,11 @@ from effax.ir.axes import Axes, Axis
 from effax.ir.errors import BadArgument
 from effax.ir.partition import Spec, local_type, spec_text
 from effax.ir.types import Shape, array_type
+from effax.lowering.xla import Device, devices
 
-__all__ = ["Mesh", "NamedSharding", "P", "PartitionSpec", "Sharding", "make_mesh"]
+__all__ = [
+    "Mesh", "NamedSharding", "P", "PartitionSpec", "Sharding", "SingleDeviceSharding", "make_mesh",
+]  # fmt: skip
 
 
 class Mesh:
@@ -216,6 +219,70 @@ def _entry(entry: object) -> str | tuple[str, ...] | None:
 class Sharding:
     """An assignment of parts of an array to devices."""
 
+    @property
+    def device_set(self) -> set[Device]:
+        """Return the devices."""
+        raise NotImplementedError
+
+    def shard_shape(self, global_shape: Sequence[int]) -> Shape:
+        """Return the shape of one device's part."""
+        raise NotImplementedError
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Return whether every device has the whole array."""
+        raise NotImplementedError
+
+    @property
+    def addressable_devices(self) -> set[Device]:
+        """Return the devices of this process, which are all of them."""
+        return self.device_set
+
+    @property
+    def num_devices(self) -> int:
+        """Return the number of devices."""
+        return len(self.device_set)
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Return True: every device is of this process."""
+        return True
+
+    @property
+    def memory_kind(self) -> str:
+        """Return the kind of the devices' memory."""
+        return "device"
+
+    def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
+        """Return whether both place arrays of ``ndim`` axes alike."""
+        if self.is_fully_replicated and other.is_fully_replicated:
+            return self.device_set == other.device_set
+        return self == other and ndim >= 0
+
+
+@dataclass(frozen=True)
+class SingleDeviceSharding(Sharding):
+    """The placement of a whole array on one device."""
+
+    device: Device
+
+    @property
+    def device_set(self) -> set[Device]:
+        """Return the device."""
+        return {self.device}
+
+    def shard_shape(self, global_shape: Sequence[int]) -> Shape:
+        """Return the shape of the array."""
+        return integers(global_shape, "shard_shape")
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Return True: the device has the whole array."""
+        return True
+
+    def __repr__(self) -> str:
+        return f"SingleDeviceSharding(device={self.device!r})"
+
 
 @dataclass(frozen=True)
 class NamedSharding(Sharding):
@@ -223,6 +290,17 @@ class NamedSharding(Sharding):
 
     mesh: Mesh
     spec: PartitionSpec
+
+    @property
+    def device_set(self) -> set[Device]:
+        """Return the devices of the mesh; the first device runs a mesh of numbers."""
+        found = set(self.mesh.devices.flat)
+        return found if all(isinstance(x, Device) for x in found) else {devices()[0]}
+
+    @property
+    def num_devices(self) -> int:
+        """Return the number of devices of the mesh."""
+        return self.mesh.size
 
     def shard_shape(self, global_shape: Sequence[int]) -> Shape:
         """Return the shape of one device's part. Raises IllTyped where dimensions do not divide."""

@@ -21,18 +21,22 @@ MODULES: Final = (
     "jax.custom_batching",
     "jax.custom_derivatives",
     "jax.debug",
+    "jax.distributed",
+    "jax.dlpack",
     "jax.dtypes",
     "jax.errors",
     "jax.experimental",
     "jax.export",
     "jax.flatten_util",
     "jax.lax",
+    "jax.monitoring",
     "jax.nn",
     "jax.nn.initializers",
     "jax.numpy",
     "jax.numpy.fft",
     "jax.numpy.linalg",
     "jax.ops",
+    "jax.profiler",
     "jax.random",
     "jax.ref",
     "jax.sharding",
@@ -41,15 +45,16 @@ MODULES: Final = (
     "jax.tree",
     "jax.tree_util",
     "jax.typing",
+    "jax.version",
 )
 """The modules of JAX that effax has, each under the same name."""
 
-OWN: Final[Mapping[str, Mapping[str, object]]] = {
-    "jax": {
-        "__version__": VERSION,
-        "__version_info__": tuple(map(int, VERSION.split("."))),
-    },
+_VERSIONS: Final[Mapping[str, object]] = {
+    "__version__": VERSION,
+    "__version_info__": tuple(map(int, VERSION.split("."))),
 }
+
+OWN: Final[Mapping[str, Mapping[str, object]]] = {"jax": _VERSIONS, "jax.version": _VERSIONS}
 """Names whose values are JAX's, by module."""
 
 REMEDY: Final = (

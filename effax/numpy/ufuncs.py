@@ -343,7 +343,9 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /) -> Array:
     dtype, weak = pr.common_dtype((x, y), "where")
     test = truth(condition)
     a, b = (pr.typed(o, dtype, weak, "a case of where") for o in (x, y))
-    shape = pr.broadcast_shapes([test.shape, a.type.shape, b.type.shape], "where")
+    shapes = [test.shape, a.type.shape, b.type.shape]
+    pr.check_ranks(shapes, "where")
+    shape = pr.broadcast_shapes(shapes, "where")
     a, b = (pr.broadcast(o, shape) for o in (a, b))
     return bind1(p.SelectN(), pr.broadcast(test, shape), b, a)
 

@@ -24,6 +24,7 @@ NAMESPACES = {
     *("__init__", "__main__", "ad", "ad_checkpoint", "checkpoint_policies", "config"),
     *("custom_batching", "custom_derivatives", "debug", "export", "flatten_util", "ops", "ref"),
     *("core", "dtypes", "errors", "sharding", "stages", "test_util", "tree_util", "typing"),
+    *("distributed", "dlpack", "monitoring", "profiler", "version"),
 }
 """The modules at the top: what users import, and ``python -m effax``."""
 
@@ -36,6 +37,7 @@ FUNCTIONS_OF_TWO_LAYERS = {
     "devices": "JAX's name, and what jaxlib reports",
     "effects_barrier": "JAX's name, and the wait for host calls",
     "evaluate": "the public evaluator, which checks its arguments, and the engine",
+    "from_dlpack": "JAX's name, and the transfer to a buffer",
     "jvp": "JAX's name, and the pass",
     "linearize": "JAX's name, and the pass",
     "transpose": "NumPy's function of arrays, and the pass",

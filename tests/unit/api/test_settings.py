@@ -1,0 +1,119 @@
+"""The settings of JAX: names, blocks, environment variables, and the effect of those with one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+import effax
+import effax.numpy as jnp
+from effax.arrays.config import SETTINGS
+from effax.ir.errors import BadArgument, IllTyped
+
+A = np.ones((2, 2), np.float32)
+
+
+def test_settings_are_read_under_both_names() -> None:
+    assert effax.config.jax_numpy_rank_promotion == effax.config.numpy_rank_promotion == "allow"
+    assert effax.config.values["jax_platforms"] == effax.config.read("platforms")
+    assert {"enable_pgle", "transfer_guard", "compilation_cache_dir"} <= set(SETTINGS)
+    with pytest.raises(AttributeError, match="no_such"):
+        effax.config.update("jax_no_such", True)
+    with pytest.raises(BadArgument, match="bool"):
+        effax.config.update("jax_enable_checks", "yes")
+    with pytest.raises(ValueError, match="strict"):
+        effax.config.update("jax_numpy_dtype_promotion", "lax")
+    with pytest.raises(ValueError, match="cpu"):
+        effax.config.update("jax_platforms", "tpu")
+
+
+def test_accepted_settings_have_blocks() -> None:
+    with effax.enable_checks(), effax.transfer_guard("log"), effax.softmax_custom_jvp(False):
+        assert effax.config.jax_enable_checks
+        assert effax.config.jax_transfer_guard == "log"
+    assert not effax.config.jax_enable_checks
+
+
+@pytest.mark.slow
+def test_environment_variables_set_settings() -> None:
+    code = (
+        "import effax, effax.numpy as jnp; c = effax.config; "
+        "print(jnp.ones(1).dtype, c.jax_numpy_rank_promotion, c.jax_log_compiles)"
+    )
+    given = {"JAX_ENABLE_X64": "1", "JAX_NUMPY_RANK_PROMOTION": "raise", "JAX_LOG_COMPILES": "off"}
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **given},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.split() == ["float64", "raise", "False"]
+
+
+def test_strict_promotion_of_dtypes_keeps_numbers_of_weak_type() -> None:
+    with effax.numpy_dtype_promotion("strict"):
+        assert (jnp.arange(2) + 1).dtype == np.int32
+        assert (jnp.float32(1) * 2).dtype == np.float32
+        for wrong in (lambda: jnp.arange(2) + 1.0, lambda: jnp.arange(2) + jnp.ones(2)):
+            with pytest.raises(IllTyped, match="strict"):
+                wrong()
+        with pytest.raises(IllTyped, match="strict"):
+            effax.jit(lambda x: x + jnp.arange(2))(jnp.ones(2))
+    assert (jnp.arange(2) + jnp.ones(2)).dtype == np.float32
+
+
+def test_promotion_of_ranks_raises_or_warns() -> None:
+    add = effax.jit(lambda x, y: x + y)
+    assert add(A, A[0]).shape == (2, 2)
+    with effax.numpy_rank_promotion("raise"):
+        assert add(A, 1.0).shape == (2, 2)
+        with pytest.raises(IllTyped, match="numpy_rank_promotion"):
+            add(A, A[0])
+        with pytest.raises(IllTyped, match="numpy_rank_promotion"):
+            jnp.asarray(A) + A[0]
+        with pytest.raises(IllTyped, match="numpy_rank_promotion"):
+            jnp.where(A[0] > 0, A, 1.0)
+    with effax.numpy_rank_promotion("warn"), pytest.warns(UserWarning, match="ranks"):
+        jnp.asarray(A) + A[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        jnp.asarray(A) + A[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("float32", "highest"),
+        ("high", "high"),
+        ("BF16_BF16_F32_X3", "high"),
+        ("F32_F32_F32", "highest"),
+        ("fastest", None),
+    ],
+)
+def test_default_precision_of_products(value: str, expected: str | None) -> None:
+    def precision() -> object:
+        prim = effax.make_jaxpr(jnp.dot)(A, A).eqns[0].prim
+        return getattr(prim, "precision", "no product")
+
+    with effax.default_matmul_precision(value):
+        assert precision() == expected
+    assert precision() is None
+    dot = effax.jit(jnp.dot)
+    dot(A, A)
+    with effax.default_matmul_precision(value):
+        assert ("HIGH" in dot.lower(A, A).as_text()) == (expected is not None)
+
+
+def test_a_device_is_the_first_one() -> None:
+    first = effax.devices()[0]
+    with effax.default_device(first):
+        assert effax.config.jax_default_device == first
+        assert jnp.ones(1).devices() == {first}
+    with pytest.raises(BadArgument, match="first device"):
+        effax.config.update("jax_default_device", "tpu:0")
