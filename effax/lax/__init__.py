@@ -6,6 +6,7 @@ applies the primitive of its name, or a few.
 
 from effax.arrays.namespace import public_names as _public_names
 from effax.ir.prims import DotDimensionNumbers as DotDimensionNumbers
+from effax.lax import linalg as linalg
 from effax.lax.associative import *
 from effax.lax.branches import *
 from effax.lax.control import *
@@ -23,4 +24,4 @@ from effax.lax.whiles import *
 from effax.lax.windows import *
 
 # Type checkers take names of star imports as public, and do not evaluate a computed `__all__`.
-globals()["__all__"] = _public_names(globals())
+globals()["__all__"] = _public_names(globals(), "linalg")

@@ -69,7 +69,7 @@ def _double(x: Array) -> Array:
     """Refine the single precision result by Halley's method on erf(y) = x."""
     size = el.abs(x)
     rest = el.sub(1.0, size)
-    y = el.select(el.lt(size, 0.999), _single(size), _large_argument(rest))
+    y = el.select(el.lt(size, 0.999), _single(size), large_argument(rest))
     for _ in range(3):
         # Near 1, erf(y) - x loses all digits; (1 - x) - erfc(y) keeps them.
         off = el.select(el.lt(size, 0.5), el.sub(el.erf(y), size), el.sub(rest, el.erfc(y)))
@@ -81,7 +81,7 @@ def _double(x: Array) -> Array:
     return el.mul(el.sign(x), y)
 
 
-def _large_argument(rest: Array) -> Array:
+def large_argument(rest: Array) -> Array:
     """Return an approximation of y with erfc(y) = rest: erfc(y) = exp(-y²) / (y √π) for large y."""
     logarithm = el.neg(el.log(rest))
     y = el.sqrt(logarithm)

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import effax
-from effax import lax, nn, numpy, random, tree
+from effax import lax, nn, numpy, random, scipy, tree
 from effax.testing import check_grads
 from effax.transforms.discharge import discharge
-from tests.unit.derivatives.functions import TABLES, WITHOUT, Call
+from tests.unit.derivatives import functions, scipy_functions
+from tests.unit.derivatives.functions import Call
 from tests.unit.lowering.compiled import run
 
 pytestmark = pytest.mark.slow
@@ -25,7 +26,12 @@ MODULES = {
     "lax": lax,
     "nn": nn,
     "random": random,
+    "scipy.special": scipy.special,
+    "scipy.linalg": scipy.linalg,
+    "scipy.stats.norm": scipy.stats.norm,
 }
+TABLES = functions.TABLES | scipy_functions.TABLES
+WITHOUT: dict[str, dict[str, str]] = functions.WITHOUT | scipy_functions.WITHOUT
 CALLS = {f"{m}.{n}": call for m, table in TABLES.items() for n, call in table.items()}
 
 

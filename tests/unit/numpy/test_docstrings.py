@@ -13,13 +13,19 @@ import pytest
 
 import effax
 
-MODULES = ("numpy", "numpy.linalg", "numpy.fft", "lax", "nn", "nn.initializers", "random", "ops")
+MODULES = (
+    *("numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "nn", "nn.initializers"),
+    *("random", "ops", "scipy.linalg", "scipy.special", "scipy.stats.norm"),
+)
 GLOBALS = {
     "jax": effax,
     "jnp": effax.numpy,
     "lax": effax.lax,
     "nn": effax.nn,
     "random": effax.random,
+    "linalg": effax.scipy.linalg,
+    "special": effax.scipy.special,
+    "stats": effax.scipy.stats,
 }
 
 

@@ -1,0 +1,23 @@
+"""SciPy's functions of arrays, with JAX's names and signatures. Modules are loaded on first use."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from effax.scipy import linalg as linalg
+    from effax.scipy import special as special
+    from effax.scipy import stats as stats
+
+__all__ = ["linalg", "special", "stats"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module(f"{__name__}.{name}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

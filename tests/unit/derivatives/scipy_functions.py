@@ -1,0 +1,74 @@
+"""Calls of SciPy's functions with derivatives, and the reason for each without."""
+
+from __future__ import annotations
+
+import effax.scipy.linalg as jsl
+import effax.scipy.stats as jst
+from effax.scipy import special
+from tests.unit.derivatives.functions import (
+    CREATES,
+    A,
+    Call,
+    M,
+    P,
+    Q,
+    Table,
+    U,
+    X,
+    Y,
+    of_symmetric,
+    on,
+    several,
+)
+
+SPECIAL: Table = {
+    **on("entr", special, P),
+    **on("erf erfc erfcx expit log_ndtr ndtr", special, X),
+    **on("erfinv", special, U),
+    **on("erfcinv logit ndtri", special, P / 3),
+    **on("xlogy xlog1py", special, X, P),
+    **on("rel_entr kl_div", special, P, Q),
+    **on("logsumexp softmax log_softmax", special, X),
+}
+
+LINALG: Table = {
+    **on("det inv lu lu_factor svd hankel circulant companion fiedler toeplitz", jsl, A),
+    **on("fiedler_companion", jsl, X),
+    **on("block_diag", jsl, A, M),
+    **on("leslie", jsl, X, X[:2]),
+    **on("solve solve_triangular", jsl, A, X),
+    "lu_solve": Call(lambda a, b: jsl.lu_solve(jsl.lu_factor(a), b, 1), (A, X)),
+    "cho_solve": Call(
+        lambda a, b: jsl.cho_solve(jsl.cho_factor(a @ a.T + jsl.hilbert(3)), b), (A, X)
+    ),
+    "cho_factor": Call(of_symmetric(lambda a: jsl.cho_factor(a)[0]), (A,)),
+    "solve positive": Call(
+        lambda a, b: of_symmetric(lambda c: jsl.solve(c, b, assume_a="pos"))(a), (A, X)
+    ),
+    "cholesky": Call(of_symmetric(jsl.cholesky), (A,)),
+    "eigh": Call(of_symmetric(jsl.eigh), (A,)),
+    "eigh generalized": Call(of_symmetric(lambda a: jsl.eigh(a, a * a, type=1)), (A,)),
+    **several(
+        jsl,
+        {
+            "convolution_matrix": (X, [2]),
+            "qr": (A, []),
+            "svd of values": (M, [{"compute_uv": False}]),
+        },
+    ),
+}
+
+NORM: Table = {
+    **on("cdf logcdf logpdf logsf pdf sf", jst.norm, X, Y, P),
+    **on("isf ppf", jst.norm, P / 3, Y, P),
+}
+
+TABLES = {"scipy.special": SPECIAL, "scipy.linalg": LINALG, "scipy.stats.norm": NORM}
+
+WITHOUT = {
+    "scipy.special": {},
+    "scipy.linalg": dict.fromkeys(
+        ["dft", "hadamard", "helmert", "hilbert", "invhilbert", "invpascal", "pascal"], CREATES
+    ),
+    "scipy.stats.norm": {},
+}
