@@ -107,14 +107,22 @@ class Array(OnDevice):
         return bool(ops.any(ops.equal(self, value)))
 
     def _scalar(self) -> np.ndarray:
-        if self.type.size != 1:
+        if self.type.shape:
             raise IllTyped(
-                "only an array of one element converts to a Python scalar", found=str(self.type)
+                "only an array without axes converts to a Python number",
+                found=str(self.type),
+                remedy="select the element: `x[0]`, or `x.item()`",
             )
-        return self.numpy().reshape(())
+        return self.numpy()
 
     def __bool__(self) -> bool:
-        return bool(self._scalar())
+        if self.type.size != 1:
+            raise IllTyped(
+                "only an array of one element is true or false",
+                found=str(self.type),
+                remedy="use `x.any()`, `x.all()` or `x.size > 0`",
+            )
+        return bool(self.numpy())
 
     def __int__(self) -> int:
         return int(self._scalar())

@@ -13,7 +13,7 @@ from effax.arrays.indexing import Selection
 from effax.arrays.operators import ops
 from effax.arrays.promotion import known_value, yields
 from effax.ir.dtypes import FAMILY_RANKS, DType, family, int_bounds
-from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.errors import IllTyped, NotFitting
 from effax.ir.indexing import whole
 from effax.ir.types import Shape, array_type
 
@@ -99,7 +99,7 @@ def _check_range(value: bool | int | float | complex, dtype: DType, what: str) -
     if isinstance(value, int) and not isinstance(value, bool) and dtype.kind in "iu":
         low, high = int_bounds(dtype)
         if not low <= value <= high:
-            raise BadArgument(
+            raise NotFitting(
                 f"the Python integer {value} does not fit into {what}",
                 expected=f"{low} to {high}, for {dtype}",
                 found=str(value),

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from effax.arrays.array import Array, Axis
-from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.errors import BadArgument, BadAxis, IllTyped, NotSupported
 from effax.ir.symbolic import SymbolicDim, as_int
 from effax.ir.types import Shape
 
@@ -40,11 +40,11 @@ def nonnegative(value: object, what: str) -> int:
 
 
 def plain_axis(axis: object, ndim: int, what: str) -> int:
-    """Return an axis in ``range(ndim)``. Raises BadArgument for one out of range."""
+    """Return an axis in ``range(ndim)``. Raises BadAxis for one out of range."""
     index = static_int(axis, f"the axis of {what}")
     if -ndim <= index < ndim:
         return index % ndim
-    raise BadArgument(
+    raise BadAxis(
         f"{what} names an axis that the array does not have",
         expected=f"at least {-ndim} and less than {ndim}" if ndim else "no axis: it is a scalar",
         found=f"axis {index}",
@@ -89,9 +89,9 @@ def sequence_of(axis: int | Sequence[int]) -> list[int]:
 
 
 def no_out(out: None, what: str) -> None:
-    """Raise BadArgument where an output is given: arrays are immutable."""
+    """Raise NotSupported where an output is given: arrays are immutable."""
     if out is not None:
-        raise BadArgument(
+        raise NotSupported(
             f"{what} takes no `out`, since arrays are immutable",
             expected="None",
             found=type(out).__name__,

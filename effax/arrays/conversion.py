@@ -13,7 +13,7 @@ from effax.arrays.device_array import DeviceArray
 from effax.arrays.not_array import NotAnArray
 from effax.arrays.traced_array import TracedArray
 from effax.ir.build import lit
-from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.errors import IllTyped, NotFitting
 from effax.ir.prims import DimValue
 from effax.ir.sizes import unknown_size
 from effax.ir.symbolic import ARRAYS, SymbolicDim, as_int
@@ -35,7 +35,7 @@ def as_value(x: object, what: str = "an argument") -> Array:
 
     Raises:
         IllTyped: ``x`` is not an array or number, but a reference, a string, a list, ...
-        BadArgument: a 64-bit integer does not fit into 32 bits, and 64-bit dtypes are off.
+        NotFitting: a 64-bit integer does not fit into 32 bits, and 64-bit dtypes are off.
     """
     if isinstance(x, Array):
         return x
@@ -60,10 +60,10 @@ def as_value(x: object, what: str = "an argument") -> Array:
 
 
 def _check_kept(narrow: np.ndarray, wide: np.ndarray | np.generic, what: str) -> None:
-    """Raise BadArgument where an integer changed in a narrower dtype."""
+    """Raise NotFitting where an integer changed in a narrower dtype."""
     lost = np.asarray(wide)[narrow != wide]
     if lost.size:
-        raise BadArgument(
+        raise NotFitting(
             f"an integer of {what} does not fit",
             expected=f"values of {narrow.dtype}, since 64-bit dtypes are not enabled",
             found=f"{lost[0]}, of {lost.dtype}",
@@ -97,12 +97,12 @@ def python_kind(x: bool | int | float | complex) -> type:
 
 
 def scalar(x: bool | int | float | complex) -> DeviceArray:
-    """Return the weakly typed array of a Python scalar. Raises BadArgument on overflow."""
+    """Return the weakly typed array of a Python scalar. Raises NotFitting on overflow."""
     dtype = allowed(python_kind(x))
     try:
         value = np.asarray(x, dtype)
     except OverflowError:
-        raise BadArgument(
+        raise NotFitting(
             f"the Python integer {x} does not fit",
             expected=f"a value of {dtype}",
             found=str(x),

@@ -25,7 +25,7 @@ from effax.ir.dtypes import (
     is_complex,
     promote,
 )
-from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.errors import BadArgument, IllTyped, NotFitting
 from effax.ir.prims import BroadcastInDim, Copy
 from effax.ir.prims.common.numpy_semantics import convert
 from effax.ir.trace import current_trace
@@ -143,16 +143,22 @@ def _nested(a: list[object], dtype: DTypeLike | None) -> Array:
     try:
         plain = _plain(a) if any(isinstance(x, Array) for x in leaves) else a
         value = np.array(plain, None if leaves else target)
-    except (ValueError, OverflowError) as error:
+    except OverflowError as error:
+        raise NotFitting(
+            "an integer does not fit into the dtype", str(target), str(error)
+        ) from None
+    except ValueError as error:
         raise BadArgument(
             "nested sequences do not form an array", "equal lengths on each level", str(error)
         ) from None
+    if value.dtype.kind == "O" and all(isinstance(x, int) for x in leaves):
+        raise NotFitting("an integer does not fit into the dtype", str(target), str(leaves)[:60])
     if value.dtype.kind in "OUSMm":
         raise IllTyped("expected an array of numbers", found=str(value.dtype))
     if value.dtype.kind in "iu" and family(target) in ("int", "uint"):
         low, high = int_bounds(target)
         if value.size and not low <= value.min() <= value.max() <= high:
-            raise BadArgument(
+            raise NotFitting(
                 "an integer does not fit into the dtype",
                 f"{low} to {high}, for {target}",
             )

@@ -15,7 +15,7 @@ from effax.arrays.device_array import DeviceArray
 from effax.arrays.operators import ops
 from effax.arrays.traced_array import TracedArray, concretization
 from effax.ir.dtypes import INT32, family
-from effax.ir.errors import BadIndex, BooleanIndexError, IllTyped, InconclusiveDimension
+from effax.ir.errors import BadIndex, BadSlice, BooleanIndexError, IllTyped, InconclusiveDimension
 from effax.ir.indexing import Dim, Indexer, Layout, Mode, Pick, Span, layout, pick_shape
 from effax.ir.sizes import sliced
 from effax.ir.state import cached
@@ -377,7 +377,7 @@ def _static_pick(index: int, axis: int, place: _IndexedArray) -> tuple[Pick, Arr
 
 def _slice(entry: slice, size: int, name: str) -> Span:
     if any(isinstance(e, TracedArray) for e in (entry.start, entry.stop, entry.step)):
-        raise IllTyped(
+        raise BadSlice(
             f"a slice of {name} has bounds that are traced, so its size is not known",
             expected="static bounds",
             found=str(entry),

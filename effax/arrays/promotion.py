@@ -27,7 +27,7 @@ from effax.ir.dtypes import (
     is_integer,
     promote,
 )
-from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.errors import IllTyped, NotFitting
 from effax.ir.prims import BroadcastInDim, ConvertElementType, Real, Reshape
 from effax.ir.state import cached
 from effax.ir.symbolic import SymbolicDim
@@ -41,14 +41,14 @@ def _kept_literal(value: Scalar, kind: str, type_: ArrayType) -> Lit:
 
 
 def literal(value: Scalar, type_: ArrayType) -> Lit:
-    """Return a typed scalar constant. Raises BadArgument where it overflows the dtype."""
+    """Return a typed scalar constant. Raises NotFitting where it overflows the dtype."""
     if value == 0 or type(value) is complex:
         # Zeros of either sign are equal, and would share one entry of a cache.
         return lit(value, type_)
     if type(value) is int and type_.dtype.kind in "iu":
         low, high = int_bounds(type_.dtype)
         if not low <= value <= high:
-            raise BadArgument(
+            raise NotFitting(
                 f"the Python integer {value} does not fit",
                 expected=f"{low} to {high}, for {type_.dtype}",
                 found=str(value),
@@ -224,11 +224,11 @@ def in_dtype(x: Array, dtype: DType, weak: bool, what: str) -> Array:
 
 
 def _check_range(value: Array, dtype: DType, what: str) -> None:
-    """Raise BadArgument where a weak integer of known value does not fit, as a Python integer."""
+    """Raise NotFitting where a weak integer of known value does not fit, as a Python integer."""
     known = known_value(value)
     if known is not None and not _in_range(dtype, known):
         low, high = int_bounds(dtype)
-        raise BadArgument(
+        raise NotFitting(
             f"{what} is weakly typed, and does not fit",
             expected=f"{low} to {high}, for {dtype}",
             found=_shown(value.type, value),

@@ -68,7 +68,14 @@ def _rebuild(cls: type[EffaxError], state: dict[str, object]) -> EffaxError:
     return error
 
 
-class IllTyped(EffaxError, TypeError):
+class Refusal(EffaxError, TypeError, ValueError):
+    """An input is refused: of the wrong type, with the wrong value, or used the wrong way.
+
+    It is a TypeError and a ValueError: JAX raises one or the other for the same fault, by function.
+    """
+
+
+class IllTyped(Refusal):
     """An operation or a program does not type check: shapes, dtypes, counts, scope."""
 
 
@@ -76,8 +83,32 @@ class BadIndex(EffaxError, IndexError):
     """An index is out of bounds."""
 
 
-class BadArgument(EffaxError, ValueError):
+class BadArgument(Refusal):
     """A public function was called with an argument that it does not accept."""
+
+
+class BadAxis(BadArgument, IndexError):
+    """An axis is not one of the array's."""
+
+
+class BadFormat(BadArgument, KeyError, IndexError):
+    """A format does not fit the values that it formats."""
+
+
+class BadSlice(IllTyped, IndexError):
+    """A slice has bounds that are traced, so that the result has no shape."""
+
+
+class MissingRule(BadArgument, AttributeError):
+    """A function that has rules of its own lacks the one that is needed."""
+
+
+class NotFitting(BadArgument, OverflowError):
+    """An integer does not fit into a dtype."""
+
+
+class NotSupported(BadArgument, NotImplementedError):
+    """An option is known to NumPy or to JAX, and is not supported."""
 
 
 @dataclass(eq=False)
@@ -94,7 +125,7 @@ class RefError(IllTyped):
         return cls(what, expected, found, remedy or rule.remedy, rule=rule.code)
 
 
-class TransformError(EffaxError):
+class TransformError(Refusal):
     """A transformation does not apply to a program.
 
     ``position`` is the argument of the program that causes it, or None.
@@ -103,7 +134,7 @@ class TransformError(EffaxError):
     position: int | None = None
 
 
-class NotApplicable(TransformError):
+class NotApplicable(TransformError, NotImplementedError):
     """A transformation does not apply to a primitive, for the reason that its rule names."""
 
 

@@ -15,7 +15,7 @@ from effax.arrays.indexing import Selection, integer_positions, wrapped
 from effax.arrays.indexing import select as selection_of
 from effax.arrays.shapes import broadcast_to, ravel, reshape
 from effax.ir.dtypes import DType, family
-from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.errors import BadArgument, BadIndex, IllTyped
 from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span
 from effax.ir.prims import Gather
 from effax.ir.prims import shape as prims
@@ -147,7 +147,8 @@ def take(
         Array in which the axes of ``indices`` replace ``axis``.
 
     Raises:
-        BadArgument: the axis is empty and the mode not given as "fill", or an unknown mode.
+        BadIndex: the axis is empty and the mode not given as "fill".
+        BadArgument: an unknown mode.
 
     >>> jnp.take(jnp.array([5, 6, 7]), jnp.array([2, 0]))
     Array([7, 5], dtype=int32)
@@ -158,7 +159,7 @@ def take(
     at = integer_positions(indices, "the indices of take")
     size = x.shape[place]
     if size == 0 and at.size and mode not in ("fill", "drop"):
-        raise BadArgument(
+        raise BadIndex(
             "take along an empty axis",
             "at least one element",
             str(x.type),

@@ -13,7 +13,7 @@ from effax.arrays.axes import static_int
 from effax.arrays.binding import bind1
 from effax.arrays.conversion import as_value
 from effax.arrays.shapes import taken_along
-from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.errors import BadArgument, IllTyped, NotSupported
 from effax.ir.prims import Pad
 from effax.ir.syntax import Lit
 from effax.numpy import ufuncs as uf
@@ -58,7 +58,7 @@ def pad(
     if mode in ("constant", "empty"):
         return _with_constants(x, widths, constant_values if mode == "constant" else 0)
     if mode not in _FROM_INSIDE:
-        raise BadArgument(
+        raise NotSupported(
             "unknown mode of pad", f"constant, empty, {', '.join(_FROM_INSIDE)}", repr(mode)
         )
     if reflect_type != "even":

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias, TypeVar, cast, overload
 
 import optree
 
-from effax.ir.errors import BadArgument, IllTyped, TooDeep
+from effax.ir.errors import BadArgument, EffaxError, IllTyped, TooDeep
 from effax.tree.deep import DeepTree, flatten_deep
 
 T = TypeVar("T")
@@ -75,6 +75,8 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[object]) -> PyTree:
     """Return the tree of a structure with these leaves. Raises BadArgument for a wrong number."""
     try:
         return optree.tree_unflatten(treedef, cast("PyTree", leaves))
+    except EffaxError:
+        raise
     except ValueError as error:
         raise BadArgument(
             "the leaves do not fit the structure",

@@ -26,7 +26,7 @@ from effax.arrays.rules.call_rules import CallRules, call_rules, is_fixed, rule_
 from effax.arrays.rules.call_site import CallSite, RuledFunction
 from effax.arrays.traced_array import TracedArray
 from effax.arrays.tracing import FlatFunction, TraceOptions, flat_args, trace_flat
-from effax.ir.errors import BadArgument
+from effax.ir.errors import BadArgument, MissingRule
 from effax.ir.primitive import Owner, Primitive
 from effax.ir.prims import CustomJvp, CustomVjp, CustomVmap
 from effax.ir.trace import current_trace
@@ -93,7 +93,7 @@ class Custom(RuledFunction, BindsAsMethod[R], Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         missing = self._missing()
         if missing is not None:
-            raise BadArgument(
+            raise MissingRule(
                 f"{self.label} is a {type(self).__name__} without {missing}",
                 expected=missing,
                 found="none",

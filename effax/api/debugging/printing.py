@@ -14,7 +14,7 @@ from effax.api.host_functions import TreeFunction, array_leaves
 from effax.arrays.argument_checks import check_callable
 from effax.arrays.binding import bind
 from effax.arrays.tracing import label_of
-from effax.ir.errors import BadArgument
+from effax.ir.errors import BadArgument, BadFormat
 from effax.ir.prims import DebugCallback
 from effax.tree import PyTree
 
@@ -102,7 +102,7 @@ def debug_print(
         **kwargs: the same, by name.
 
     Raises:
-        BadArgument: the format does not fit the arguments.
+        BadFormat: the format does not fit the arguments.
         IllTyped: an argument is a reference.
     """
 
@@ -182,12 +182,12 @@ class _FormatChecker(string.Formatter):
 
 
 def _check_format(fmt: str, args: Sequence[object], kwargs: dict[str, object]) -> None:
-    """Raise BadArgument where the format does not fit the arguments."""
+    """Raise BadFormat where the format does not fit the arguments."""
     checker = _FormatChecker()
     try:
         checker.vformat(fmt, args, kwargs)
     except (IndexError, KeyError, ValueError, AttributeError) as error:
-        raise BadArgument(
+        raise BadFormat(
             "debug.print: the format does not fit the arguments",
             expected=f"a format of {len(args)} arguments by position and {sorted(kwargs)} by name",
             found=f"{fmt!r} ({type(error).__name__}: {error})",
@@ -195,7 +195,7 @@ def _check_format(fmt: str, args: Sequence[object], kwargs: dict[str, object]) -
     names = [*range(len(args)), *kwargs]
     unused = [str(name) for name in names if name not in checker.used]
     if unused:
-        raise BadArgument(
+        raise BadFormat(
             "debug.print: the format does not use all arguments",
             expected=f"a place for each of {', '.join(map(str, names))}",
             found=f"{fmt!r}, which leaves out {', '.join(unused)}",

@@ -1,0 +1,84 @@
+"""Errors have the built-in type that JAX raises for the same fault."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import effax
+import effax.numpy as jnp
+from effax import lax
+from effax.ir.errors import EffaxError
+
+jax: Any = effax
+untyped: Any = jnp
+
+X = jnp.ones(2)
+
+FAULTS: dict[str, tuple[type[Exception], Callable[[], object]]] = {
+    "shapes that do not broadcast": (ValueError, lambda: jnp.broadcast_shapes((2,), (3,))),
+    "stack": (ValueError, lambda: jnp.stack([X, jnp.ones(3)])),
+    "broadcast_to": (ValueError, lambda: jnp.broadcast_to(X, (3,))),
+    "sizes of vmap": (ValueError, lambda: jax.vmap(jnp.add)(X, jnp.ones(3))),
+    "a scalar of vmap": (ValueError, lambda: jax.vmap(jnp.sin)(1.0)),
+    "the shape of a tangent": (ValueError, lambda: jax.jvp(jnp.sin, (X,), (jnp.ones(3),))),
+    "the shape of a cotangent": (ValueError, lambda: jax.vjp(jnp.sin, X)[1](jnp.ones(3))),
+    "the length of scan": (
+        ValueError,
+        lambda: lax.scan(lambda c, x: (c, x), 0.0, jnp.ones(2), length=3),
+    ),
+    "a mask of floats": (ValueError, lambda: jnp.sum(X, where=untyped.ones(2))),
+    "inv": (ValueError, lambda: jnp.linalg.inv(jnp.ones((2, 3)))),
+    "None": (ValueError, lambda: untyped.array(None)),
+    "the truth of two": (ValueError, lambda: bool(X)),
+    "one reference twice": (ValueError, lambda: jax.jit(lambda a, b: None)(*[jax.new_ref(X)] * 2)),
+    "a returned reference": (ValueError, lambda: jax.jit(jax.new_ref)(X)),
+    "no function": (TypeError, lambda: jax.jit(3)),
+    "in_axes": (TypeError, lambda: jax.vmap(jnp.sin, in_axes="a")(X)),
+    "no argument": (TypeError, jax.grad(jnp.sin)),
+    "no tuple of primals": (TypeError, lambda: jax.jvp(jnp.sin, 1.0, (1.0,))),
+    "a negative size": (TypeError, lambda: jnp.ones((-1, 1))),
+    "no callback": (TypeError, lambda: jax.debug.callback("x")),
+    "a number of several": (TypeError, lambda: float(jnp.ones(1))),
+    "an integer": (OverflowError, lambda: jnp.array(2**40)),
+    "an integer in a list": (OverflowError, lambda: jnp.array([2**70])),
+    "an integer of NumPy": (OverflowError, lambda: jnp.sin(np.int64(2**40))),
+    "an integer in an operation": (OverflowError, lambda: jnp.arange(2) + 2**40),
+    "an integer that is written": (OverflowError, lambda: jnp.uint8(300)),
+    "a traced slice": (IndexError, lambda: jax.jit(lambda i: X[i : i + 1])(1)),
+    "a traced mask": (IndexError, lambda: jax.jit(lambda m: X[m])(X > 0)),
+    "an empty axis": (IndexError, lambda: jnp.take(jnp.ones((0, 2)), 0, axis=0)),
+    "an axis": (IndexError, lambda: jnp.swapaxes(X, 0, 1)),
+    "no rule": (AttributeError, lambda: jax.custom_vjp(jnp.sin)(1.0)),
+    "a field without a value": (KeyError, lambda: jax.debug.print("{x}", 1)),
+    "a value to write into": (NotImplementedError, lambda: untyped.sum(X, out=X)),
+    "a mode of pad": (NotImplementedError, lambda: jnp.pad(X, 1, mode="other")),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_errors_have_the_built_in_type_that_jax_raises(name: str) -> None:
+    kind, call = FAULTS[name]
+    with pytest.raises(kind) as caught:
+        call()
+    assert isinstance(caught.value, EffaxError)
+
+
+def test_an_error_in_the_constructor_of_a_tree_is_raised_unchanged() -> None:
+    @jax.tree_util.register_pytree_node_class
+    class Pair:
+        def __init__(self, a: object) -> None:
+            self.a = jnp.broadcast_to(a, (3,))  # type: ignore[arg-type]  # an array or a leaf
+
+        def tree_flatten(self) -> tuple[tuple[object], None]:
+            return (self.a,), None
+
+        @classmethod
+        def tree_unflatten(cls, data: None, leaves: tuple[object]) -> Pair:
+            return cls(*leaves)
+
+    with pytest.raises(ValueError, match="does not broadcast"):
+        jax.tree.map(lambda a: a[:2], Pair(1.0))
