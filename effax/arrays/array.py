@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar, SupportsIndex
+from typing import TYPE_CHECKING, SupportsIndex
 
 import numpy as np
 
+from effax.arrays.arithmetic import KNOWN_OPERANDS, Arithmetic
 from effax.arrays.operators import ops
 from effax.arrays.placed import OnDevice
 from effax.ir.dtypes import DType, family
@@ -25,7 +26,7 @@ DTypeLike = DType | type | str
 """A dtype, given as a NumPy dtype, a scalar type (of NumPy, Python or effax) or a string."""
 
 
-class Array(OnDevice):
+class Array(Arithmetic, OnDevice):
     """An immutable array, as in NumPy: shape, dtype, operators, indexing, ``.at[...]``.
 
     An instance is a ``DeviceArray`` (a value) or, inside a traced function, a ``TracedArray``
@@ -33,8 +34,9 @@ class Array(OnDevice):
     """
 
     __slots__ = ("__weakref__",)
-    __array_priority__ = 100
-    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # equality is elementwise, as NumPy's
+
+    def __init_subclass__(cls) -> None:
+        KNOWN_OPERANDS.add(cls)
 
     @property
     def type(self) -> ArrayType:
@@ -154,8 +156,6 @@ class Array(OnDevice):
         """Return nested lists of Python scalars; their depth is the number of axes."""
         return self.numpy().tolist()
 
-    # Operators, with NumPy's meaning.
-
     def __getitem__(self, index: object) -> Array:
         return ops.getitem(self, index)
 
@@ -169,125 +169,8 @@ class Array(OnDevice):
             """Arrays are immutable. Raises IllTyped."""
             raise _immutable("del x[i]")
 
-    def __add__(self, other: ArrayLike) -> Array:
-        return ops.add(self, other)
-
-    def __radd__(self, other: ArrayLike) -> Array:
-        return ops.add(other, self)
-
-    def __sub__(self, other: ArrayLike) -> Array:
-        return ops.subtract(self, other)
-
-    def __rsub__(self, other: ArrayLike) -> Array:
-        return ops.subtract(other, self)
-
-    def __mul__(self, other: ArrayLike) -> Array:
-        return ops.multiply(self, other)
-
-    def __rmul__(self, other: ArrayLike) -> Array:
-        return ops.multiply(other, self)
-
-    def __truediv__(self, other: ArrayLike) -> Array:
-        return ops.true_divide(self, other)
-
-    def __rtruediv__(self, other: ArrayLike) -> Array:
-        return ops.true_divide(other, self)
-
-    def __floordiv__(self, other: ArrayLike) -> Array:
-        return ops.floor_divide(self, other)
-
-    def __rfloordiv__(self, other: ArrayLike) -> Array:
-        return ops.floor_divide(other, self)
-
-    def __mod__(self, other: ArrayLike) -> Array:
-        return ops.remainder(self, other)
-
-    def __rmod__(self, other: ArrayLike) -> Array:
-        return ops.remainder(other, self)
-
-    def __divmod__(self, other: ArrayLike) -> tuple[Array, Array]:
-        return ops.divmod(self, other)
-
-    def __rdivmod__(self, other: ArrayLike) -> tuple[Array, Array]:
-        return ops.divmod(other, self)
-
-    def __pow__(self, other: ArrayLike) -> Array:
-        return ops.power(self, other)
-
-    def __rpow__(self, other: ArrayLike) -> Array:
-        return ops.power(other, self)
-
-    def __matmul__(self, other: ArrayLike) -> Array:
-        return ops.matmul(self, other)
-
-    def __rmatmul__(self, other: ArrayLike) -> Array:
-        return ops.matmul(other, self)
-
-    def __and__(self, other: ArrayLike) -> Array:
-        return ops.bitwise_and(self, other)
-
-    def __rand__(self, other: ArrayLike) -> Array:
-        return ops.bitwise_and(other, self)
-
-    def __or__(self, other: ArrayLike) -> Array:
-        return ops.bitwise_or(self, other)
-
-    def __ror__(self, other: ArrayLike) -> Array:
-        return ops.bitwise_or(other, self)
-
-    def __xor__(self, other: ArrayLike) -> Array:
-        return ops.bitwise_xor(self, other)
-
-    def __rxor__(self, other: ArrayLike) -> Array:
-        return ops.bitwise_xor(other, self)
-
-    def __lshift__(self, other: ArrayLike) -> Array:
-        return ops.left_shift(self, other)
-
-    def __rlshift__(self, other: ArrayLike) -> Array:
-        return ops.left_shift(other, self)
-
-    def __rshift__(self, other: ArrayLike) -> Array:
-        return ops.right_shift(self, other)
-
-    def __rrshift__(self, other: ArrayLike) -> Array:
-        return ops.right_shift(other, self)
-
-    def __neg__(self) -> Array:
-        return ops.negative(self)
-
     def __pos__(self) -> Array:
         return self
-
-    def __abs__(self) -> Array:
-        return ops.absolute(self)
-
-    def __invert__(self) -> Array:
-        return ops.invert(self)
-
-    # Other objects are never equal to an array: Python then compares identities.
-
-    def __eq__(self, other: object) -> Array:  # type: ignore[override]  # elementwise, as NumPy's
-        if isinstance(other, _OPERANDS):
-            return ops.equal(self, other)
-        return NotImplemented
-
-    def __ne__(self, other: object) -> Array:  # type: ignore[override]  # elementwise, as NumPy's
-        if isinstance(other, _OPERANDS):
-            return ops.not_equal(self, other)
-        return NotImplemented
-
-    def __lt__(self, other: ArrayLike) -> Array:
-        return ops.less(self, other)
-
-    def __le__(self, other: ArrayLike) -> Array:
-        return ops.less_equal(self, other)
-
-    def __gt__(self, other: ArrayLike) -> Array:
-        return ops.greater(self, other)
-
-    def __ge__(self, other: ArrayLike) -> Array:
-        return ops.greater_equal(self, other)
 
     @property
     def at(self) -> At:
@@ -486,8 +369,6 @@ class Array(OnDevice):
 
 ArrayLike = Array | np.ndarray | np.generic | bool | int | float | complex
 """An argument of array functions: an array of effax or NumPy, or a number."""
-
-_OPERANDS = (Array, np.ndarray, np.generic, bool, int, float, complex)
 
 
 def _ints(values: tuple[int | Sequence[int] | None, ...]) -> list[int]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
+
+from effax.arrays.arithmetic import OPERANDS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,6 +29,11 @@ class NotAnArray:
     def _refuse(self, *args: object, **kwargs: object) -> np.ndarray:
         return self._as_array(*args, **kwargs)
 
+    def _refuse_known(self, other: object) -> np.ndarray:
+        """Raise RefError, or return ``NotImplemented`` for an operand of an unknown class."""
+        known = isinstance(other, (NotAnArray, *OPERANDS))
+        return self._as_array() if known else cast("np.ndarray", NotImplemented)
+
     __array__ = _refuse
     __array_ufunc__ = _refuse
     __bool__ = _refuse
@@ -38,39 +45,39 @@ class NotAnArray:
     __complex__ = _refuse
     __index__ = _refuse
     __round__ = _refuse
-    __add__ = _refuse
-    __radd__ = _refuse
-    __sub__ = _refuse
-    __rsub__ = _refuse
-    __mul__ = _refuse
-    __rmul__ = _refuse
-    __truediv__ = _refuse
-    __rtruediv__ = _refuse
-    __floordiv__ = _refuse
-    __rfloordiv__ = _refuse
-    __mod__ = _refuse
-    __rmod__ = _refuse
-    __divmod__ = _refuse
-    __rdivmod__ = _refuse
-    __pow__ = _refuse
-    __rpow__ = _refuse
-    __matmul__ = _refuse
-    __rmatmul__ = _refuse
+    __add__ = _refuse_known
+    __radd__ = _refuse_known
+    __sub__ = _refuse_known
+    __rsub__ = _refuse_known
+    __mul__ = _refuse_known
+    __rmul__ = _refuse_known
+    __truediv__ = _refuse_known
+    __rtruediv__ = _refuse_known
+    __floordiv__ = _refuse_known
+    __rfloordiv__ = _refuse_known
+    __mod__ = _refuse_known
+    __rmod__ = _refuse_known
+    __divmod__ = _refuse_known
+    __rdivmod__ = _refuse_known
+    __pow__ = _refuse_known
+    __rpow__ = _refuse_known
+    __matmul__ = _refuse_known
+    __rmatmul__ = _refuse_known
     __neg__ = _refuse
     __pos__ = _refuse
     __abs__ = _refuse
     __invert__ = _refuse
-    __lt__ = _refuse
-    __le__ = _refuse
-    __gt__ = _refuse
-    __ge__ = _refuse
-    __and__ = _refuse
-    __rand__ = _refuse
-    __or__ = _refuse
-    __ror__ = _refuse
-    __xor__ = _refuse
-    __rxor__ = _refuse
-    __lshift__ = _refuse
-    __rlshift__ = _refuse
-    __rshift__ = _refuse
-    __rrshift__ = _refuse
+    __lt__ = _refuse_known
+    __le__ = _refuse_known
+    __gt__ = _refuse_known
+    __ge__ = _refuse_known
+    __and__ = _refuse_known
+    __rand__ = _refuse_known
+    __or__ = _refuse_known
+    __ror__ = _refuse_known
+    __xor__ = _refuse_known
+    __rxor__ = _refuse_known
+    __lshift__ = _refuse_known
+    __rlshift__ = _refuse_known
+    __rshift__ = _refuse_known
+    __rrshift__ = _refuse_known
