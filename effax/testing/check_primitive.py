@@ -146,7 +146,8 @@ def check_primitive(
 ) -> Checked:
     """Check a primitive against every law, on arguments of these types.
 
-    Its typing, evaluation and rules are checked first, then the laws: on the primitive alone, with
+    Its typing, evaluation and rules are checked first (the typing on arguments of sizes 0 and 1
+    too, as far as these are accepted), then the laws: on the primitive alone, with
     arithmetic around it, and in the body of a scan and a branch, at random values between -2 and 2
     (integers: between -2 and 4). Derivatives, batches and compiled code are also compared at
     magnitudes from 2⁻¹⁰ to 1024, at ones and at zeros of both signs; batches and compiled code at
@@ -194,11 +195,12 @@ def check_primitive(
     programs = programs_of(prim, ins, intervals)
     with limited(max_steps, max_seconds):
         numbers = numbers_of(prim, programs[0], used)
+        batched = _batched(programs[0], used)
     at = list(places(prim, ins, intervals, numbers))
     found: list[Found] = []
     for law in [law for law in laws.LAWS if law.of_primitives]:
         if law.about is About.PROGRAMS:
-            found.append(_result(law, _cases(law, programs, at, seeds), arguments, ending))
+            found.append(_result(law, _cases(law, programs, batched, at, seeds), arguments, ending))
         elif linear is not None:
             b = Builder(ins)
             alone = b.finish(b.emit(prim, b.binders)), tuple(linear)
@@ -232,20 +234,32 @@ def _rank(broken: LawBroken) -> tuple[bool, bool, bool, int]:
 
 
 def _cases(
-    law: Law[...], programs: Sequence[Jaxpr], at: Sequence[AtMagnitude], seeds: Sequence[int]
+    law: Law[...],
+    programs: Sequence[Jaxpr],
+    batched: Jaxpr | None,
+    at: Sequence[AtMagnitude],
+    seeds: Sequence[int],
 ) -> Iterator[Case]:
     # Other values add little to a law that is costly.
     seeds = seeds[:1] if law.costly else seeds
     for name, jaxpr in zip(PROGRAMS, programs, strict=False):
         more = seeds_for(law.name, jaxpr, seeds) if name == PROGRAMS[0] else seeds
         yield Case(name, (jaxpr,), _more_of_integers(law, jaxpr, more))
+    if law.name == "vmap_is_stacking" and batched is not None:
+        yield Case("", (batched,), seeds_for(law.name, batched, seeds), "")
     for where, jaxpr, finite, together in at:
         if law.name in AT_ANYTHING:
             wanted = together or not law.costly
         else:
             wanted = finite and law.name in AT_NUMBERS
         if wanted:
-            yield Case("", (jaxpr,), _more_of_integers(law, jaxpr, seeds), where)
+            # Values of one seed may all be finite.
+            tried = seeds if finite else tuple(dict.fromkeys([*seeds, *ENDLESS_SEEDS]))
+            yield Case("", (jaxpr,), _more_of_integers(law, jaxpr, tried), where)
+
+
+ENDLESS_SEEDS: Final = range(3)
+"""Seeds of which infinities and nan are tried, besides those of the caller."""
 
 
 INTEGER_SEEDS: Final = range(8)
@@ -265,7 +279,7 @@ def _result(law: Law[...], cases: Iterable[Case], arguments: Arguments, ending: 
     for name, drawn, seeds, where in cases:
         for seed in seeds:
             try:
-                with ending.bounded(drawn[0], seed, where or name):
+                with ending.bounded(drawn[0], seed, where or name or "a batch"):
                     applied |= run(law, drawn, seed, arguments)
             except Unfinished:
                 continue
@@ -364,6 +378,13 @@ def _among(prim: Primitive, types: Sequence[Type], domain: Sequence[Interval | N
     ]
     outs = b.emit(prim, ins)
     return b.finish([b(Mul(), v, v) if _is_floats(v) else v for v in outs])
+
+
+def _batched(alone: Jaxpr, rules: RuleSet) -> Jaxpr | None:
+    """Return the application to a batch, which is batched again; None: no rule applies."""
+    with suppress(EffaxError):
+        return Passes(rules=rules).vmap(alone, 2, [0] * len(alone.binders)).jaxpr
+    return None
 
 
 def _scanned(alone: Jaxpr) -> Jaxpr:

@@ -7,17 +7,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import product
 
+import numpy as np
+
 from effax.api.staging import typeof
 from effax.effects import SideEffect
 from effax.extend import rules as traced
-from effax.extend.guard import annotate_errors, check_parameters, located, typed
+from effax.extend.guard import annotate_errors, check_parameters, located, results_of, typed
 from effax.extend.parameters import check_written, normalised
 from effax.extend.primitive import ArrayPrimitive, RefPrimitive
 from effax.extend.rules import watching
 from effax.ir.build import Builder, typing_of
 from effax.ir.errors import BadArgument, BadRule, EffaxError, IllTyped, NotApplicable
 from effax.ir.primitive import Primitive, Typing
-from effax.ir.types import ArrayType, RefType, Type, is_inexact, tangent_type
+from effax.ir.types import ArrayType, RefType, Type, is_inexact, ref_type, tangent_type
 from effax.lowering.program import stablehlo_of
 from effax.testing.check_effects import check_effects
 from effax.testing.evaluate_checks import (
@@ -26,6 +28,7 @@ from effax.testing.evaluate_checks import (
     depends_on,
     shown_types,
 )
+from effax.testing.generate.values import random_inputs, single_run
 from effax.testing.region_checks import check_regions
 from effax.transforms.framework.rules import BatchBuilder, Linear, RuleBuilder, RuleSet
 from effax.transforms.vmap.common import batched_type
@@ -116,6 +119,7 @@ def check_behavior(
         check_evaluation(prim, types, typing)
         if type(prim).commutes:
             check_commuting(prim, types, typing)
+        _check_sizes(prim, types)
     check_regions(prim, types)
     if isinstance(prim, ArrayPrimitive):
         _check_rules(prim, types, linear, rules)
@@ -133,6 +137,31 @@ def _check_typing(prim: Primitive, types: tuple[Type, ...]) -> Typing:
         )
     _check_weakness(prim, label, types, found)
     return found
+
+
+def _check_sizes(prim: Primitive, types: Sequence[Type]) -> None:
+    """Compare the typing and the evaluation where an axis has the size 0 or 1.
+
+    Types that the typing or the evaluation does not accept are not compared.
+    """
+    for old, new in product(dict.fromkeys(n for t in types for n in t.shape), (0, 1)):
+        others = [_of_size(t, old, new) for t in types]
+        if others == [*types]:
+            continue
+        try:
+            typing = typed(prim, others)
+            with single_run(), np.errstate(all="ignore"):
+                found: object = prim.evaluate(*random_inputs(others, 0))
+        except Exception:  # noqa: BLE001  # a user-defined evaluation may raise anything
+            continue
+        label = f"the evaluation of {prim.name} on {shown_types(others)}"
+        results_of(label, found, typing.outs)
+
+
+def _of_size(type_: Type, old: int, new: int) -> Type:
+    inner = type_.inner if isinstance(type_, RefType) else type_
+    made = inner.update(shape=tuple([new if n == old else n for n in inner.shape]))
+    return ref_type(made, type_.kind) if isinstance(type_, RefType) else made
 
 
 def _check_weakness(prim: Primitive, label: str, types: Sequence[Type], strong: Typing) -> None:

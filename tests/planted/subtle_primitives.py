@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
+import effax
 import effax.numpy as jnp
 from effax import Array, extend
 from effax.extend import Linear, NotApplicable, Type, Typing, Val, Value, Writer
@@ -147,6 +148,87 @@ class WeakResult(Scaled):
 
 
 @dataclass(frozen=True, slots=True)
+class TiledWhole(Scaled):
+    """Repeat an operand that is not batched by its elements: right for operands of one axis."""
+
+    name: ClassVar[str] = "tiled_whole"
+
+    def batch(
+        self, ins: Sequence[Array], batched: Sequence[bool], size: int
+    ) -> tuple[Sequence[Array], Sequence[bool]]:
+        x, y = ins
+        if not batched[1]:
+            y = jnp.repeat(y[..., None], size, axis=-1).T
+        if not batched[0]:
+            x = jnp.broadcast_to(x, y.shape)
+        return self.bind(x, y.reshape(x.shape)), [True]
+
+
+@dataclass(frozen=True, slots=True)
+class Differences(extend.LinearPrimitive):
+    """``x[1:] - x[:-1]``, which has no elements if ``x`` has none; its typing says one."""
+
+    name: ClassVar[str] = "differences"
+
+    def typing(self, *ins: Type) -> Typing:
+        (x,) = ins
+        if not isinstance(x, extend.ArrayType) or len(x.shape) != 1:
+            raise extend.IllTyped("takes an array of one axis")
+        return Typing((x.update(shape=(abs(x.shape[0] - 1),)),))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        (x,) = ins
+        return [np.asarray(x[1:] - x[:-1])]
+
+    def adjoint(self, *cts: Array) -> Sequence[Array | None]:
+        (ct,) = cts
+        return [jnp.pad(ct, (1, 0)) - jnp.pad(ct, (0, 1))]
+
+    def batch(
+        self, ins: Sequence[Array], batched: Sequence[bool], size: int
+    ) -> tuple[Sequence[Array], Sequence[bool]]:
+        return [effax.vmap(self.differences)(*ins)], batched
+
+    def lower(self, w: Writer, ins: Sequence[Val], /) -> Sequence[Val]:
+        return extend.program(w, self.differences, ins, self.name)
+
+    def differences(self, x: Array) -> Array:
+        return x[1:] - x[:-1]
+
+
+@dataclass(frozen=True, slots=True)
+class StepAboveOne(extend.Elementwise):
+    """``x²`` between 0 and 1, and constant elsewhere; the derivative is wrong from 1 to 1.5."""
+
+    name: ClassVar[str] = "step_above_one"
+    accepts: ClassVar[frozenset[str]] = frozenset({"float"})
+
+    def function(self, x: Array) -> Array:
+        return jnp.clip(x, 0, 1) ** 2
+
+    def derivatives(self, x: Array) -> Array:
+        return jnp.where((x < 0) | (x > 1.5), 0, 2 * x)
+
+
+@dataclass(frozen=True, slots=True)
+class ZeroForNan(extend.Elementwise):
+    """The positive part, which is 0 at nan where it is evaluated, and nan where it is compiled."""
+
+    name: ClassVar[str] = "zero_for_nan"
+    accepts: ClassVar[frozenset[str]] = frozenset({"float"})
+
+    def function(self, x: Array) -> Array:
+        return jnp.maximum(x, 0)
+
+    def derivatives(self, x: Array) -> Array:
+        return jnp.where(x > 0, 1, 0)
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        (x,) = ins
+        return [np.asarray(np.fmax(x, 0), x.dtype)]
+
+
+@dataclass(frozen=True, slots=True)
 class SecretRead(extend.RefPrimitive):
     """Add ``x`` to a reference where it is positive, which is a read that it does not declare."""
 
@@ -200,4 +282,8 @@ WRONG: Final[tuple[tuple[extend.Primitive, tuple[Type, ...]], ...]] = (
     (CompiledOtherwise(), (F3, F3)),
     (WeakResult(), (F3, F3)),
     (SecretRead(), (R3, F3)),
+    (TiledWhole(), (F3, F3)),
+    (Differences(), (F3,)),
+    (StepAboveOne(), (F3,)),
+    (ZeroForNan(), (F3,)),
 )

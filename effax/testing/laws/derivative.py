@@ -10,7 +10,8 @@ near a kink, a jump or noise, or without finite differences, is nan: its derivat
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import ClassVar, Final
@@ -26,7 +27,7 @@ from effax.ir.registry import own_primitives
 from effax.ir.state import cached
 from effax.ir.syntax import Atom, Jaxpr, Lit
 from effax.ir.types import ArrayType, RefType, Type, ref_type
-from effax.testing.generate.values import Outcome, contents_of, rounding, tolerance
+from effax.testing.generate.values import Outcome, contents_of, rounding, single_run, tolerance
 
 COMPLEX: Final = as_dtype("complex128")
 DOUBLE: Final = as_dtype("float64")
@@ -175,7 +176,11 @@ def _slopes(
             found.append(np.zeros(here[i].shape))
             continue
         wide = double_of(here[i].dtype)
-        eps = _rounding([here[i], *[y[i] for x in sides for pair in x for y in pair]])
+        samples_of = [here[i], *[y[i] for x in sides for pair in x for y in pair]]
+        eps = _rounding(samples_of)
+        if eps > rounding(DOUBLE):
+            # Constant parts are numbers of narrow dtypes: other values tell them from rounded ones.
+            eps = _rounding([*samples_of, *_far(at, i)])
         best = np.full(here[i].shape, np.nan, wide)
         error = np.full(here[i].shape, np.inf)
         for h, samples in zip(steps, sides, strict=True):
@@ -208,6 +213,17 @@ def _slope(
     kink = (apart[0] > 0.78 * apart[1]) & (apart[0] > noise + 1e-6 * np.maximum(1, np.abs(fine)))
     known = np.isfinite(fine) & np.isfinite(coarse) & ~kink
     return np.where(known, fine, np.nan), np.where(known, off, np.inf)
+
+
+FAR: Final = (-1.37, -0.43, 0.43, 1.37)
+"""Steps to values that show in which dtype a program computes."""
+
+
+def _far(at: Callable[[float], list[Value]], i: int) -> Iterator[Value]:
+    """Yield values far from where a derivative is taken, as far as the program has some."""
+    for step in FAR:
+        with suppress(Exception), single_run():
+            yield at(step)[i]
 
 
 def _rounding(samples: Sequence[Value]) -> float:
