@@ -7,15 +7,8 @@ from typing import Final as _Final
 from effax.arrays.config import allowed as canonicalize_dtype
 from effax.ir.dtypes import FLOAT0
 from effax.ir.dtypes import DType as _DType
-from effax.numpy.dtypes import (
-    bfloat16,
-    extended,
-    finfo,
-    iinfo,
-    issubdtype,
-    prng_key,
-    result_type,
-)
+from effax.ir.key_dtype import extended, prng_key
+from effax.numpy.dtypes import bfloat16, finfo, iinfo, issubdtype, result_type
 
 float0: _Final[_DType] = FLOAT0
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, SupportsIndex
 import numpy as np
 
 from effax.arrays.arithmetic import KNOWN_OPERANDS, Arithmetic
+from effax.arrays.not_array import as_numbers
 from effax.arrays.operators import ops
 from effax.arrays.placed import OnDevice
 from effax.ir.dtypes import DType, family
@@ -90,7 +91,7 @@ class Array(Arithmetic, OnDevice):
     # Conversions to Python.
 
     def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
-        value = self.numpy()
+        value = as_numbers(self.numpy(), self.type)
         if dtype is not None and value.dtype != dtype:
             return value.astype(dtype)  # type: ignore[call-overload, no-any-return]  # NumPy checks it
         return value.copy() if copy else value
@@ -115,7 +116,7 @@ class Array(Arithmetic, OnDevice):
                 found=str(self.type),
                 remedy="select the element: `x[0]`, or `x.item()`",
             )
-        return self.numpy()
+        return as_numbers(self.numpy(), self.type)
 
     def __bool__(self) -> bool:
         if self.type.size != 1:
@@ -124,7 +125,7 @@ class Array(Arithmetic, OnDevice):
                 found=str(self.type),
                 remedy="use `x.any()`, `x.all()` or `x.size > 0`",
             )
-        return bool(self.numpy())
+        return bool(as_numbers(self.numpy(), self.type))
 
     def __int__(self) -> int:
         return int(self._scalar())
@@ -150,11 +151,11 @@ class Array(Arithmetic, OnDevice):
 
     def item(self, *args: SupportsIndex) -> bool | int | float | complex:
         """Return the element as a Python scalar."""
-        return self.numpy().item(*args)  # type: ignore[no-any-return]  # NumPy says PyTree
+        return as_numbers(self.numpy(), self.type).item(*args)  # type: ignore[no-any-return]  # NumPy says PyTree
 
     def tolist(self) -> PyTree:
         """Return nested lists of Python scalars; their depth is the number of axes."""
-        return self.numpy().tolist()
+        return as_numbers(self.numpy(), self.type).tolist()
 
     def __getitem__(self, index: object) -> Array:
         return ops.getitem(self, index)

@@ -85,6 +85,8 @@ def keeps_kind(array: Array, dtype: DType) -> bool:
     have, want = family(array.dtype), family(dtype)
     if array.dtype == dtype:
         return True
+    if "key" in (have, want):
+        return False
     if array.weak_type and FAMILY_RANKS[have] <= FAMILY_RANKS[want]:
         return known_value(array) is None or yields(array.type, dtype, array)
     if FAMILY_RANKS[have] != FAMILY_RANKS[want]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import Final
+from typing import Final, cast
 
 from effax.arrays.settings import checked_setting, initial_settings
-from effax.ir.dtypes import DType, as_dtype, canonical, is_array_dtype
+from effax.ir.dtypes import DType, as_dtype, as_key_dtype, canonical, is_array_dtype
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.recursion import carried
 from effax.ir.state import cached
@@ -266,7 +266,7 @@ def allowed(dtype: object) -> DType:
 @cached(maxsize=1 << 10)
 def _allowed(dtype: object, wide: bool) -> DType | None:
     named = as_dtype(_PYTHON.get(dtype, dtype) if isinstance(dtype, type) else dtype)
-    named = named.newbyteorder("=")
+    named = cast(DType, as_key_dtype(named) or named.newbyteorder("="))
     if not is_array_dtype(named):
         return None
     return named if wide else canonical(named)

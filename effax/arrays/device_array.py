@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from effax.arrays.array import Array
-from effax.ir.dtypes import FLOAT0
+from effax.ir.dtypes import as_key_dtype, is_key_dtype
+from effax.ir.key_dtype import words_of
 from effax.ir.types import ArrayType
 from effax.tree import PyTree
 
@@ -44,11 +45,7 @@ class DeviceArray(Array):
             from effax.lowering import xla
 
             assert self._buffer is not None
-            if self._type.dtype == FLOAT0:
-                # float0 has one value; its buffer is of booleans.
-                self._value = np.zeros(self._type.shape, FLOAT0)
-            else:
-                self._value = xla.to_numpy(self._buffer)
+            self._value = xla.buffer_contents(xla.to_numpy(self._buffer), self._type)
         return self._value
 
     @property
@@ -104,12 +101,16 @@ class DeviceArray(Array):
         return int(device[0]), int(device[1])
 
     def __repr__(self) -> str:
+        key = as_key_dtype(self._type.dtype)
+        if key is not None:
+            words = words_of(self.numpy(), key)
+            return f"Array({self.shape}, dtype={key}) overlaying:\n{words}"
         shown = np.array2string(self.numpy(), separator=", ", prefix="Array(")
         weak = ", weak_type=True" if self._type.weak else ""
         return f"Array({shown}, dtype={self._type.dtype}{weak})"
 
     def __str__(self) -> str:
-        return str(self.numpy())
+        return repr(self) if is_key_dtype(self._type.dtype) else str(self.numpy())
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_restored, (np.array(self.numpy()), self._type))

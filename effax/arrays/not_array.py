@@ -6,11 +6,13 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, cast
 
 from effax.arrays.arithmetic import OPERANDS
+from effax.ir.dtypes import is_key_dtype
+from effax.ir.errors import IllTyped
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from effax.ir.errors import IllTyped
+    from effax.ir.types import ArrayType
 
 
 class NotAnArray:
@@ -81,3 +83,15 @@ class NotAnArray:
     __rlshift__ = _refuse_known
     __rshift__ = _refuse_known
     __rrshift__ = _refuse_known
+
+
+def as_numbers(value: np.ndarray, type_: ArrayType) -> np.ndarray:
+    """Return the value of an array of this type. Raises IllTyped for keys, which are no numbers."""
+    if value.dtype.names is not None and is_key_dtype(type_.dtype):
+        raise IllTyped(
+            "an array of random keys cannot be converted to numbers, or to a NumPy array",
+            expected="an array of numbers or booleans",
+            found=str(type_),
+            remedy="`random.key_data` returns the words of keys",
+        )
+    return value

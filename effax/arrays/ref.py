@@ -217,7 +217,7 @@ class EagerRef(Ref):
             from effax.lowering import xla
 
             assert self._buffer is not None
-            self._memory = xla.raw_view(self._buffer)
+            self._memory = xla.buffer_contents(xla.raw_view(self._buffer), self._type.inner)
         return self._memory
 
     def read_now(self) -> np.ndarray:
@@ -273,7 +273,7 @@ class EagerRef(Ref):
                 and self._memory is memory
                 and self._taken_by is None
             ):
-                return DeviceArray(np.array(memory[index]), array_type((), memory.dtype))
+                return DeviceArray(np.array(memory[index, ...]), array_type((), memory.dtype))
         return ops.get_ref(self, index)
 
     def __setitem__(self, index: object, value: object) -> None:
@@ -300,7 +300,10 @@ class EagerRef(Ref):
     def __repr__(self) -> str:
         if self._ended is not None:
             return f"Ref(<consumed by {self._ended}>)"
-        shown = np.array2string(self.read_now(), separator=", ", prefix="Ref(")
+        contents = self.read_now()
+        if contents.dtype.names is not None:
+            return f"Ref{repr(DeviceArray(contents, self._type.inner)).removeprefix('Array')}"
+        shown = np.array2string(contents, separator=", ", prefix="Ref(")
         return f"Ref({shown}, dtype={self.dtype})"
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -352,7 +352,7 @@ def lit(value: Scalar, type_: Type) -> Lit:
     match family(dtype):
         case "bool":
             value = bool(value)
-        case "int" | "uint":
+        case "int" | "uint" | "key":
             value = int(value.real)
         case "complex":
             value = complex(value)

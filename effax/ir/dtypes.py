@@ -13,10 +13,11 @@ from typing import Final, cast
 import ml_dtypes
 import numpy as np
 
+from effax.ir.key_dtype import KeyDType, key_dtype_of_record, key_dtype_of_tag
 from effax.ir.state import cached
 
 DType = np.dtype[np.generic]
-"""A NumPy dtype, those of ml_dtypes included."""
+"""A NumPy dtype, those of ml_dtypes included; or a ``KeyDType``, which has its attributes."""
 
 _SHORT: Final[dict[str, str]] = {
     "bool": "bool",
@@ -53,6 +54,8 @@ def as_dtype(dtype: object) -> DType:
     """Return the NumPy dtype that ``dtype`` names. Raises TypeError."""
     if isinstance(dtype, np.dtype):
         return dtype
+    if isinstance(dtype, KeyDType):
+        return cast(DType, dtype)
     if dtype is None:
         raise TypeError("expected a dtype, got None (which NumPy takes for float64)")
     if isinstance(dtype, str) and dtype in _ML_NAMES:
@@ -92,6 +95,8 @@ def dtype_of_short_name(name: str) -> DType:
     """Return the dtype of a printed name. Raises KeyError."""
     if name == "float0":
         return FLOAT0
+    if name.startswith("key<"):
+        return cast(DType, key_dtype_of_tag(name[4:-1]))
     for full, short in _SHORT.items():
         if short == name:
             return as_dtype(full)
@@ -104,23 +109,45 @@ def dtype_of_short_name(name: str) -> DType:
 @cached(maxsize=None)
 def is_array_dtype(dtype: DType) -> bool:
     """Return whether arrays can have the dtype; strings, dates, objects and records cannot."""
-    return dtype == FLOAT0 or dtype.name in _SHORT or dtype.name in _ML_NAMES
+    known = dtype.name in _SHORT or dtype.name in _ML_NAMES
+    return known or dtype == FLOAT0 or as_key_dtype(dtype) is not None
+
+
+def as_key_dtype(dtype: object) -> KeyDType | None:
+    """Return the dtype of random keys, given as such or as NumPy's; None for any other."""
+    if isinstance(dtype, np.dtype):
+        return None if dtype.names is None else key_dtype_of_record(dtype)
+    return dtype if isinstance(dtype, KeyDType) else None
+
+
+def is_key_dtype(dtype: object) -> bool:
+    """Return whether the dtype is that of random keys."""
+    return isinstance(dtype, KeyDType)
 
 
 @cached(maxsize=None)
 def family(dtype: DType) -> str:
-    """Return ``bool``, ``int``, ``uint``, ``float``, ``complex`` or ``void``."""
+    """Return ``bool``, ``int``, ``uint``, ``float``, ``complex``, ``key`` or ``void``."""
     if dtype.kind in "biufc":
         return {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex"}[dtype.kind]
     name = dtype.name
     if name.startswith(("bfloat", "float")) and dtype != FLOAT0:
         return "float"
+    if is_key_dtype(dtype):
+        return "key"
     return "uint" if name.startswith("uint") else "int" if name.startswith("int") else "void"
 
 
-FAMILY_RANKS: Final[dict[str, int]] = {"bool": 0, "int": 1, "uint": 1, "float": 2, "complex": 3}
+FAMILY_RANKS: Final[dict[str, int]] = {
+    "key": -1,
+    "bool": 0,
+    "int": 1,
+    "uint": 1,
+    "float": 2,
+    "complex": 3,
+}
 """The order of families: a value is representable in a family of its rank or a greater one.
-``void`` has none."""
+No number is representable in ``key``, and ``void`` has no rank."""
 
 
 def is_float(dtype: DType) -> bool:
@@ -239,6 +266,8 @@ def _promote(operands: tuple[tuple[DType, bool], ...], wide: bool) -> tuple[DTyp
         if narrow_float:
             return only, False
     unknown = [d for d, weak in operands if not weak and d.name not in _LATTICE]
+    if unknown and is_key_dtype(unknown[0]):
+        raise TypeError(f"{unknown[0]} is the dtype of random keys, which combine with keys only")
     if unknown:
         raise TypeError(f"{unknown[0]} promotes to no other dtype; convert it explicitly")
     # Weak operands alone are joined as if they were strong, and stay weak.

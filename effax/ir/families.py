@@ -37,6 +37,7 @@ FAMILIES: Final = (
     "shard",
     "collective",
     "host",
+    "keys",
 )
 """All families, in the order in which random programs choose among their steps."""
 

@@ -231,7 +231,8 @@ def read(indexer: Indexer, x: np.ndarray, operands: Sequence[np.ndarray]) -> np.
     index, inside = numpy_index(indexer, x.shape, operands)
     if inside is not None and x.size == 0:
         return np.zeros(layout(indexer, [np.shape(o) for o in operands]).shape, x.dtype)
-    part = np.array(x[index])
+    # With an ellipsis an element is an array: NumPy's scalars of keys would share the memory.
+    part = np.array(x[(*index, ...)])
     if inside is None:
         return part
     place = layout(indexer, [np.shape(o) for o in operands])

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from enum import Enum
 from math import prod
 from operator import index
-from typing import Final, final
+from typing import Final, cast, final
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from effax.ir.dtypes import (
     INT32,
     DType,
     as_dtype,
+    as_key_dtype,
     is_array_dtype,
     is_inexact_dtype,
     short_name,
@@ -163,7 +164,7 @@ def array_type(shape: Sequence[int], dtype: object, weak: bool = False) -> Array
 
     Args:
         shape: sizes of the axes, all at least 0.
-        dtype: a NumPy dtype or anything that NumPy takes for one.
+        dtype: a NumPy dtype or anything that NumPy takes for one, or a dtype of random keys.
         weak: whether the dtype came from a Python scalar and yields in promotion.
 
     Raises:
@@ -197,6 +198,8 @@ def _new_array_type(key: tuple[Shape, DType, bool]) -> ArrayType:
     # newbyteorder makes another object even of a native dtype: comparisons would be slower.
     dtype = dtype if dtype.isnative else dtype.newbyteorder("=")
     weak = bool(key[2])
+    if dtype.kind == "V":
+        dtype = cast(DType, as_key_dtype(dtype) or dtype)
     if not is_array_dtype(dtype):
         raise IllTyped(
             "arrays cannot have this dtype",

@@ -20,6 +20,7 @@ from effax.ir.state import Cache, register_cache
 from effax.ir.syntax import Jaxpr
 from effax.lowering import xla
 from effax.lowering.call_depth import check_levels, shallow
+from effax.lowering.physical import physical
 from effax.lowering.rules.default import DEFAULT, HOST_LIBRARIES
 from effax.lowering.stablehlo import Module, lower
 from effax.lowering.tokens import ordering_rules, thread_token
@@ -124,7 +125,7 @@ def stablehlo_of(
         EffaxError: a pass or the lowering of a primitive does not apply.
     """
     done = without_refs(jaxpr)
-    done = done._replace(jaxpr=shallow(done.jaxpr))
+    done = done._replace(jaxpr=shallow(physical(done.jaxpr)))
     aliases = [(i, done.n_outs + k) for k, i in enumerate(done.changed)]
     module = unwrap(lower(done.jaxpr, name=name, aliases=aliases, rules=rules))
     if module.host_calls and aliases:

@@ -13,6 +13,7 @@ from effax.arrays.creation import asarray
 from effax.arrays.promotion import dtype_of
 from effax.ir.dtypes import DType, as_dtype, family, promote
 from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.key_dtype import extended, prng_key
 
 __all__ = [
     "bfloat16", "bool_", "can_cast", "cdouble", "complex64", "complex128", "complex_",
@@ -99,16 +100,8 @@ floating = np.floating
 complexfloating = np.complexfloating
 
 
-class extended(np.generic):  # noqa: N801  # JAX's name
-    """The category of dtypes that NumPy lacks; no dtype belongs to it."""
-
-
-class prng_key(extended):  # noqa: N801  # JAX's name
-    """The category of the dtypes of keys; no dtype belongs to it, for keys are integers."""
-
-
 _CATEGORIES: Final[dict[object, frozenset[str]]] = {
-    np.generic: frozenset({"bool", "int", "uint", "float", "complex", "void"}),
+    np.generic: frozenset({"bool", "int", "uint", "float", "complex", "key", "void"}),
     np.number: frozenset({"int", "uint", "float", "complex"}),
     np.inexact: frozenset({"float", "complex"}),
     np.integer: frozenset({"int", "uint"}),
@@ -116,8 +109,8 @@ _CATEGORIES: Final[dict[object, frozenset[str]]] = {
     np.unsignedinteger: frozenset({"uint"}),
     np.floating: frozenset({"float"}),
     np.complexfloating: frozenset({"complex"}),
-    extended: frozenset(),
-    prng_key: frozenset(),
+    extended: frozenset({"key"}),
+    prng_key: frozenset({"key"}),
 }
 
 _KINDS: Final[dict[str, frozenset[str]]] = {

@@ -24,8 +24,8 @@ from effax.numpy.ranges import arange
 from effax.numpy.reduce import argmax, cumsum
 from effax.numpy.sorting import searchsorted
 from effax.random.distributions import gumbel, randint, uniform
-from effax.random.keys import checked, two
-from effax.random.threefry import random_bits
+from effax.random.generators import checked, random_bits
+from effax.random.keys import two
 
 __all__ = ["categorical", "choice", "permutation"]
 

@@ -25,9 +25,10 @@ from effax.lax.special import erf_inv
 from effax.numpy import arithmetic as ar
 from effax.numpy import ufuncs as uf
 from effax.numpy.dtypes import finfo
-from effax.random.keys import checked, two
+from effax.random.generators import checked, random_bits
+from effax.random.keys import two
 from effax.random.normal_tail import TAIL, tail_quantile
-from effax.random.threefry import Width, random_bits
+from effax.random.threefry import Width
 
 __all__ = [
     "bernoulli", "bits", "cauchy", "exponential", "gumbel", "laplace", "logistic", "lognormal",

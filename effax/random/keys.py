@@ -2,86 +2,110 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
-from effax.arrays.array import Array, ArrayLike
+from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import plain_shape, static_int
 from effax.arrays.config import config
 from effax.arrays.conversion import as_value, from_numpy, is_python_scalar
-from effax.arrays.creation import zeros
 from effax.arrays.shapes import slice_along
-from effax.ir.dtypes import family
+from effax.ir.dtypes import DType, family
 from effax.ir.errors import BadArgument, IllTyped
-from effax.lax import elementwise as el
 from effax.numpy import ufuncs as uf
-from effax.numpy.join import stack
-from effax.random.threefry import fold_key, split_key
+from effax.random.generators import (
+    NAMES,
+    Generator,
+    checked,
+    default_generator,
+    fold_keys,
+    generator,
+    is_key,
+    split_keys,
+    words_and_generator,
+    wrapped,
+)
 
-__all__ = ["PRNGKey", "clone", "fold_in", "key", "key_data", "split", "wrap_key_data"]
+__all__ = [
+    "PRNGKey", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split",
+    "wrap_key_data",
+]  # fmt: skip
+
+GeneratorLike = str | Generator | DTypeLike
+"""A generator of random bits: its name, or the dtype of its keys."""
 
 
-def key(seed: ArrayLike, *, impl: str | None = None) -> Array:
+def key(
+    seed: ArrayLike, *, impl: GeneratorLike | None = None, dtype: GeneratorLike | None = None
+) -> Array:
     """Return the key of a seed.
 
     Args:
         seed: integer scalar.
-        impl: generator, "threefry2x32".
+        impl: generator, such as "threefry2x32"; by default ``config.jax_default_prng_impl``.
+        dtype: the generator too, as the dtype of its keys.
 
     Returns:
-        Key, u32[2].
+        Key, of shape () and dtype ``key<fry>``.
 
     Raises:
         BadArgument: an unknown generator, or a seed of more than 64 bits.
         IllTyped: the seed is not an integer scalar.
 
     >>> random.key(7)
-    Array([0, 7], dtype=uint32)
+    Array((), dtype=key<fry>) overlaying:
+    [0 7]
     """
-    if impl not in (None, "threefry2x32"):
-        raise BadArgument("unknown generator", "'threefry2x32'", repr(impl))
-    if is_python_scalar(seed):
-        number = static_int(seed, "the seed")
-        if not -(1 << 63) <= number < 1 << 63:
-            raise BadArgument("the seed exceeds 64 bits", "-2**63 to 2**63 - 1", str(number))
-        # As in JAX, only the lower half counts while 64-bit dtypes are disabled.
-        high = number >> 32 if config.enable_x64 else 0
-        words = [high & 0xFFFFFFFF, number & 0xFFFFFFFF]
-        return from_numpy(np.array(words, np.uint32))
-    value = as_value(seed, "the seed")
-    if value.shape or family(value.dtype) not in ("int", "uint"):
-        raise IllTyped("the seed is not an integer scalar", "an integer scalar", str(value.type))
-    low = uf.astype(value, np.uint32)
-    high_word: Array = zeros((), np.uint32)
-    if value.dtype.itemsize == 8:
-        high_word = uf.astype(el.shift_right_logical(value, 32), np.uint32)
-    return stack([high_word, low])
+    of = _chosen(impl, dtype, "key")
+    return wrapped(of.seed(_seed(seed)), of)
 
 
-def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:  # noqa: N802  JAX's name
-    """Return the key of a seed; see :func:`key`.
+def PRNGKey(seed: ArrayLike, *, impl: GeneratorLike | None = None) -> Array:  # noqa: N802  JAX's name
+    """Return the words of the key of a seed, which random functions take as a key too.
+
+    They belong to the default generator: pass those of another one as ``wrap_key_data(words,
+    impl=...)``.
 
     Args:
         seed: integer scalar.
-        impl: generator, "threefry2x32".
+        impl: generator, as in :func:`key`.
 
     Returns:
-        Key, u32[2].
+        Words, u32[2] for the default generator.
 
     >>> random.PRNGKey(7)
     Array([0, 7], dtype=uint32)
     """
-    return key(seed, impl=impl)
+    return _chosen(impl, None, "PRNGKey").seed(_seed(seed))
 
 
-def checked(key: ArrayLike, what: str) -> Array:
-    """Return the key. Raises IllTyped for anything but one key."""
-    value = as_value(key, f"the key of {what}")
-    if value.dtype != np.uint32 or value.shape != (2,):
+def _chosen(impl: GeneratorLike | None, dtype: GeneratorLike | None, what: str) -> Generator:
+    if impl is not None and dtype is not None:
+        raise BadArgument(
+            f"{what} takes `impl` or `dtype`, which mean the same",
+            expected="one of them",
+            found=f"impl={impl!r}, dtype={dtype!r}",
+        )
+    return generator(dtype if impl is None else impl)
+
+
+def _seed(seed: ArrayLike) -> Array:
+    """Return the integer, whose lower half alone counts while 64-bit dtypes are disabled."""
+    if is_python_scalar(seed):
+        number = static_int(seed, "the seed")
+        if not -(1 << 63) <= number < 1 << 63:
+            raise BadArgument("the seed exceeds 64 bits", "-2**63 to 2**63 - 1", str(number))
+        if config.enable_x64:
+            return from_numpy(np.asarray(number, np.int64))
+        return from_numpy(np.asarray(number & 0xFFFFFFFF, np.uint32))
+    value = as_value(seed, "the seed")
+    if value.shape or family(value.dtype) not in ("int", "uint"):
         raise IllTyped(
-            f"{what} takes one key",
-            expected="u32[2], as `random.key` and `random.split` return",
-            found=str(value.type),
-            remedy="use `vmap` for many keys" if value.ndim > 1 else None,
+            "the seed is not an integer scalar",
+            "an integer scalar",
+            str(value.type),
+            remedy="use `vmap` for many seeds" if value.shape else None,
         )
     return value
 
@@ -89,79 +113,145 @@ def checked(key: ArrayLike, what: str) -> Array:
 def key_data(keys: ArrayLike) -> Array:
     """Return the words of keys.
 
+    Args:
+        keys: array of keys, or words.
+
+    Returns:
+        Words, u32[..., 2] for keys of the default generator.
+
+    Raises:
+        IllTyped: ``keys`` is neither.
+
     >>> random.key_data(random.key(7))
     Array([0, 7], dtype=uint32)
     """
-    return as_value(keys, "the keys")
+    return words_and_generator(_keys(keys, "key_data"))[0]
 
 
-def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None) -> Array:
+def _keys(keys: ArrayLike, what: str) -> Array:
+    """Return an array of keys, or words of keys of the default generator. Raises IllTyped."""
+    value = as_value(keys, f"the keys of {what}")
+    return value if is_key(value) else words_of_default(value)
+
+
+def words_of_default(words: Array) -> Array:
+    """Return words of keys of the default generator. Raises IllTyped for anything else."""
+    wrapped(words, default_generator())
+    return words
+
+
+def key_dtype(impl: GeneratorLike | None = None) -> DType:
+    """Return the dtype of the keys of a generator.
+
+    Args:
+        impl: generator, as in :func:`key`.
+
+    Returns:
+        Dtype of keys.
+
+    Raises:
+        BadArgument: an unknown generator.
+
+    >>> random.key_dtype("threefry2x32")
+    key<fry>
+    """
+    return cast(DType, generator(impl).dtype)
+
+
+def key_impl(keys: ArrayLike) -> str | Generator:
+    """Return the name of the generator of keys.
+
+    Args:
+        keys: array of keys, or words.
+
+    Returns:
+        The name; the generator itself for a user-defined one.
+
+    >>> random.key_impl(random.key(7))
+    'threefry2x32'
+    """
+    found = words_and_generator(_keys(keys, "key_impl"))[1]
+    return found.name if found.name in NAMES else found
+
+
+def wrap_key_data(
+    key_bits_array: ArrayLike,
+    *,
+    impl: GeneratorLike | None = None,
+    dtype: GeneratorLike | None = None,
+) -> Array:
     """Return words as keys.
 
     Args:
-        key_bits_array: words, u32[..., 2].
-        impl: ignored; for compatibility with JAX.
+        key_bits_array: words, u32[..., 2] for the default generator.
+        impl: generator, as in :func:`key`.
+        dtype: the generator too, as the dtype of its keys.
 
     Returns:
-        Keys.
+        Array of keys, without the last axis.
 
-    >>> random.wrap_key_data(jnp.array([0, 7], jnp.uint32))
-    Array([0, 7], dtype=uint32)
+    Raises:
+        IllTyped: the array is not words of the generator's keys.
+        BadArgument: an unknown generator.
+
+    >>> random.wrap_key_data(jnp.array([0, 7], jnp.uint32)) == random.key(7)
+    Array(True, dtype=bool)
     """
-    return as_value(key_bits_array, "the words of keys")
+    of = _chosen(impl, dtype, "wrap_key_data")
+    return wrapped(as_value(key_bits_array, "the words of keys"), of)
 
 
 def clone(key: ArrayLike) -> Array:
-    """Return the same key.
+    """Return the same key, for code that marks where a key is used again on purpose.
 
-    >>> random.clone(random.key(7))
+    >>> random.clone(random.PRNGKey(7))
     Array([0, 7], dtype=uint32)
     """
-    return as_value(key, "the key")
+    return _keys(key, "clone")
 
 
 def split(key: ArrayLike, num: int | tuple[int, ...] = 2) -> Array:
     """Return new keys derived from a key.
 
     Args:
-        key: random key, u32[2].
+        key: random key, or its words.
         num: number of keys, or the shape of an array of keys.
 
     Returns:
-        Keys, u32[num, 2].
+        Keys, of shape ``num``; or their words, u32[num, 2].
 
     Raises:
         IllTyped: ``key`` is not one key.
 
     >>> random.split(random.key(7)).shape
-    (2, 2)
+    (2,)
     """
-    return split_key(checked(key, "split"), plain_shape(num, "split"))
+    return split_keys(checked(key, "split"), plain_shape(num, "split"))
 
 
 def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
     """Return a new key derived from a key and an integer.
 
     Args:
-        key: random key, u32[2].
+        key: random key, or its words.
         data: integer scalar of 32 bits.
 
     Returns:
-        Key, u32[2].
+        Key, or its words.
 
     Raises:
         IllTyped: ``key`` is not one key, or ``data`` is not an integer scalar.
         BadArgument: ``data`` exceeds 32 bits.
 
     >>> random.fold_in(random.key(7), 1).shape
-    (2,)
+    ()
     """
     parent = checked(key, "fold_in")
     if is_python_scalar(data):
         number = static_int(data, "the data of fold_in")
         if not 0 <= number < 1 << 32:
             raise BadArgument("the data of fold_in exceeds 32 bits", "0 to 2**32 - 1", str(number))
-        return fold_key(parent, from_numpy(np.asarray(number, np.uint32)))
+        return fold_keys(parent, from_numpy(np.asarray(number, np.uint32)))
     value = as_value(data, "the data of fold_in")
     if value.shape or family(value.dtype) not in ("int", "uint"):
         raise IllTyped(
@@ -170,11 +260,11 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
             found=str(value.type),
             remedy="use `vmap` for many",
         )
-    return fold_key(parent, uf.astype(value, np.uint32))
+    return fold_keys(parent, uf.astype(value, np.uint32))
 
 
 def two(key: Array) -> tuple[Array, Array]:
     """Return two new keys."""
-    pair = split_key(key, (2,))
+    pair = split_keys(key, (2,))
     first, second = (slice_along(pair, 0, i, i + 1, drop=True) for i in range(2))
     return first, second

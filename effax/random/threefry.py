@@ -17,6 +17,7 @@ import numpy as np
 from effax.arrays.array import Array
 from effax.arrays.binding import bind1
 from effax.arrays.conversion import from_numpy
+from effax.arrays.creation import zeros
 from effax.arrays.device_array import DeviceArray
 from effax.ir.build import Builder, lit
 from effax.ir.dtypes import UINT32, as_dtype
@@ -40,6 +41,9 @@ from effax.ir.state import cached
 from effax.ir.syntax import Atom, Lit
 from effax.ir.trace import current_trace
 from effax.ir.types import Shape, array_type
+from effax.lax import elementwise as el
+from effax.numpy import ufuncs as uf
+from effax.numpy.join import stack
 
 Width = Literal[8, 16, 32, 64]
 Words = tuple[Atom, Atom]
@@ -53,7 +57,19 @@ _WORD_TYPE: Final = array_type((), UINT32)
 _CHUNK: Final = 1 << 14
 
 
-def random_bits(key: Array, shape: Shape, width: Width) -> Array:
+def words_of_seed(seed: Array) -> Array:
+    """Return the key of an integer: its upper word, 0 for 32 bits or fewer, and its lower one."""
+    if isinstance(seed, DeviceArray) and current_trace() is None:
+        number = int(seed.numpy())
+        high = number >> 32 if seed.dtype.itemsize == 8 else 0
+        return from_numpy(np.array([high & 0xFFFFFFFF, number & 0xFFFFFFFF], np.uint32))
+    low, upper = uf.astype(seed, np.uint32), zeros((), np.uint32)
+    if seed.dtype.itemsize == 8:
+        upper = uf.astype(el.shift_right_logical(seed, 32), np.uint32)
+    return stack([upper, low])
+
+
+def random_bits(key: Array, width: Width, shape: Shape) -> Array:
     """Return random unsigned integers of ``width`` bits."""
     if math.prod(shape) >= 1 << 32:
         raise BadArgument(

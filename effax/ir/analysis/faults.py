@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Final
 
 from effax.effects import Rule
-from effax.ir.dtypes import family, int_bounds
+from effax.ir.dtypes import family, int_bounds, is_key_dtype
 from effax.ir.errors import EffaxError, IllTyped, RefError
 from effax.ir.syntax import Lit
 
@@ -86,6 +86,7 @@ _PYTHON: Final[dict[str, type]] = {
     "uint": int,
     "float": float,
     "complex": complex,
+    "key": int,
 }
 
 
@@ -97,7 +98,8 @@ def literal_fault(lit: Lit) -> str | None:
     if wanted is None or type(lit.value) is not wanted:
         return f"a Python {'scalar' if wanted is None else wanted.__name__}"
     if type(lit.value) is int:
-        low, high = int_bounds(lit.type.dtype)
+        is_key = is_key_dtype(lit.type.dtype)
+        low, high = (0, 0) if is_key else int_bounds(lit.type.dtype)
         if not low <= lit.value <= high:
             return f"an integer from {low} to {high}"
     return None

@@ -24,6 +24,7 @@ from effax.ir.prims.fft import *
 from effax.ir.prims.host import *
 from effax.ir.prims.index import *
 from effax.ir.prims.jit import *
+from effax.ir.prims.keys import *
 from effax.ir.prims.linalg import *
 from effax.ir.prims.math import *
 from effax.ir.prims.reduce import *

@@ -12,6 +12,7 @@ from effax.ir.prims.common.operands import (
     BITS,
     FLOATS,
     INTEGERS,
+    KEYS,
     ORDERED,
     Binary,
     Elementwise,
@@ -150,7 +151,7 @@ class Eq(Binary):
 
     name = "eq"
     commutes = True
-    accepts: ClassVar[frozenset[str]] = ANY
+    accepts: ClassVar[frozenset[str]] = ANY | KEYS
     predicate = True
     ufunc: ClassVar[Meaning] = m.equal
 
@@ -160,7 +161,7 @@ class Ne(Binary):
 
     name = "ne"
     commutes = True
-    accepts: ClassVar[frozenset[str]] = ANY
+    accepts: ClassVar[frozenset[str]] = ANY | KEYS
     predicate = True
     ufunc: ClassVar[Meaning] = m.not_equal
 

@@ -15,6 +15,8 @@ from effax.ir.prims.common import numpy_semantics as m
 from effax.ir.prims.common.operands import (
     ANY,
     INEXACT,
+    KEYS,
+    OPAQUE,
     Meaning,
     Nullary,
     Unary,
@@ -117,10 +119,11 @@ class ConvertElementType(Primitive):
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)
         have, want = family(x.dtype), family(self.new_dtype)
-        if "void" in (have, want):
+        if not {"void", "key"}.isdisjoint((have, want)):
             raise IllTyped(
                 "convert_element_type takes numbers and booleans",
                 found=f"{x}, new_dtype={self.new_dtype}",
+                remedy=OPAQUE if "key" in (have, want) else None,
             )
         if have == "complex" and want not in ("complex", "bool"):
             raise IllTyped(
@@ -145,14 +148,13 @@ class BitcastConvertType(Primitive):
 
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)
-        if width(x.dtype) != width(self.new_dtype) or "void" in (
-            family(x.dtype),
-            family(self.new_dtype),
-        ):
+        opaque = not {"void", "key"}.isdisjoint((family(x.dtype), family(self.new_dtype)))
+        if width(x.dtype) != width(self.new_dtype) or opaque:
             raise IllTyped(
                 "bitcast_convert_type takes dtypes of one width",
                 expected=f"{width(x.dtype)} bits",
                 found=f"{self.new_dtype} ({width(self.new_dtype)} bits)",
+                remedy=OPAQUE if family(x.dtype) == "key" else None,
             )
         return Typing((array_type(x.shape, self.new_dtype),))
 
@@ -202,7 +204,7 @@ class StopGradient(Unary):
 
     name = "stop_gradient"
     is_view = True
-    accepts: ClassVar[frozenset[str]] = ANY
+    accepts: ClassVar[frozenset[str]] = ANY | KEYS
     ufunc: ClassVar[Meaning] = np.asarray
 
 
@@ -231,5 +233,5 @@ class Copy(Unary):
 
     name = "copy"
     flops_per_element = 0
-    accepts: ClassVar[frozenset[str]] = ANY
+    accepts: ClassVar[frozenset[str]] = ANY | KEYS
     ufunc: ClassVar[Meaning] = np.array

@@ -90,7 +90,7 @@ class NewRef(Primitive):
         return Typing((ref_type(x, self.kind),), ALLOCATES)
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
-        return (np.array(ins[0], order="C"),)
+        return (np.array(np.asarray(ins[0]), order="C"),)
 
 
 @dataclass(frozen=True, slots=True)

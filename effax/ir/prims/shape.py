@@ -340,7 +340,7 @@ class Iota(Primitive):
     def typing(self, *ins: Type) -> Typing:
         arrays(self, ins, 0)
         check_axes(self, (self.dimension,), len(self.shape))
-        if family(self.dtype) in ("bool", "void"):
+        if family(self.dtype) in ("bool", "key", "void"):
             raise IllTyped("iota has a dtype of numbers", found=str(self.dtype))
         return Typing((array_type(self.shape, self.dtype),))
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from effax.ir.dtypes import FLOAT0
 from effax.ir.indexing import Dim, Indexer, Mode, Pick, whole
+from effax.ir.key_dtype import KeyDType
 from effax.ir.primitive import ByReference
 from effax.ir.symbolic import SymbolicDim, as_int, is_symbolic_dim
 from effax.ir.syntax import Jaxpr, Lit
@@ -78,7 +79,7 @@ def value_text(
         case ByReference():
             word = as_word(value.label)
             return REFERENCE + (word if names is None else names.get(value, word))
-        case np.dtype():
+        case np.dtype() | KeyDType():
             return "float0" if value == FLOAT0 else str(value.name)
         case SymbolicDim():
             return size_text(as_int(value))

@@ -21,7 +21,9 @@ _TOKEN: Final = re.compile(r"[^\s,;()\[\]{}]+|\S")
 _REAL: Final = r"(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|nan|inf)"
 _COMPLEX: Final = rf"\([-+]?{_REAL}[-+]{_REAL}j\)"
 _NUMBER: Final = rf"[-+]?{_REAL}j?(?!\w)|{_COMPLEX}"
-_ARRAY: Final = r"(~?)([a-z]\w*)\[((?:\d+(?:,\d+)*)|[-+*^(),\w ]*[A-Za-z_][-+*^(),\w ]*)?\]"
+_ARRAY: Final = (
+    r"(~?)(key<\w+>|[a-z]\w*)\[((?:\d+(?:,\d+)*)|[-+*^(),\w ]*[A-Za-z_][-+*^(),\w ]*)?\]"
+)
 
 NUMBER: Final = re.compile(_NUMBER, re.ASCII)
 TYPE: Final = re.compile(rf"(?:([A-Z]\w*)\{{{_ARRAY}\}}|{_ARRAY})", re.ASCII)

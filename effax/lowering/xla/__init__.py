@@ -30,6 +30,7 @@ from effax.lowering.xla.backend import (
 from effax.lowering.xla.buffers import (
     block,
     buffer_array_type,
+    buffer_contents,
     delete,
     dlpack_device,
     from_dlpack,
@@ -71,6 +72,7 @@ __all__ = [
     "backend",
     "block",
     "buffer_array_type",
+    "buffer_contents",
     "compile_module",
     "delete",
     "devices",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from threading import RLock
 from typing import TYPE_CHECKING, Final, Protocol, final, runtime_checkable
 
-from effax.ir.dtypes import BOOL, FLOAT0, DType
+from effax.ir.dtypes import BOOL, FLOAT0, UINT32, DType, as_key_dtype
 from effax.ir.errors import BadArgument, LoweringError
 from effax.ir.types import ArrayType, Shape, array_type
 from effax.lowering.xla.dlpack import TYPE_CODES, memory_of
@@ -183,8 +183,14 @@ def devices() -> tuple[Device, ...]:
 
 
 def buffer_type(type_: ArrayType) -> ArrayType:
-    """Return the type of the buffer of an array: booleans represent ``float0``."""
-    return array_type(type_.shape, BOOL) if type_.dtype == FLOAT0 else type_
+    """Return the type of the buffer of an array: booleans represent ``float0``, words a key."""
+    dtype = type_.dtype
+    if dtype.kind != "V":
+        return type_
+    key = as_key_dtype(dtype)
+    if key is not None:
+        return array_type((*type_.shape, *key.words), UINT32)
+    return array_type(type_.shape, BOOL) if dtype == FLOAT0 else type_
 
 
 def aval_of(type_: ArrayType) -> Aval:

@@ -6,8 +6,9 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from effax.ir.dtypes import FLOAT0
+from effax.ir.dtypes import FLOAT0, as_key_dtype
 from effax.ir.errors import BadArgument, LoweringError
+from effax.ir.key_dtype import records_of, words_of
 from effax.ir.types import ArrayType, array_type
 from effax.lowering.xla import dlpack
 from effax.lowering.xla.backend import Buffer, backend, new_aval
@@ -45,8 +46,10 @@ def put(value: np.ndarray | np.generic, weak: bool = False, copy: bool | None = 
     """
     xla = backend()
     array = value if isinstance(value, np.ndarray) else np.asarray(value)
-    if array.dtype == FLOAT0:
-        return put(np.zeros(array.shape, np.bool_), weak, copy)
+    if array.dtype.names is not None:
+        key = as_key_dtype(array.dtype)
+        words = np.zeros(array.shape, np.bool_) if key is None else words_of(array, key)
+        return put(words, weak, copy)
     if copy is False:
         _check_shareable(array)
     aval = xla.avals.get((array.shape, array.dtype, weak))
@@ -108,6 +111,17 @@ def to_numpy(buffer: Buffer) -> np.ndarray:
         raise _unreadable(buffer, error=error) from error
     view.flags.writeable = False
     return view
+
+
+def buffer_contents(view: np.ndarray, type_: ArrayType) -> np.ndarray:
+    """Return the array of a type whose buffer has this view: keys of words, one value of float0."""
+    dtype = type_.dtype
+    if dtype.kind != "V":
+        return view
+    key = as_key_dtype(dtype)
+    if key is not None:
+        return records_of(view, key)
+    return np.zeros(type_.shape, FLOAT0) if dtype == FLOAT0 else view
 
 
 def pointer(buffer: Buffer) -> int:

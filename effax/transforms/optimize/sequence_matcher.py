@@ -65,7 +65,7 @@ class Equations:
             for v in eqn.outs:
                 self.index_of[v.id] = i
                 self.by_var[v.id] = eqn
-            for key in keys_of(eqn) if eqn.effects else ():
+            for key in wrap_words(eqn) if eqn.effects else ():
                 self.touching.setdefault(key, []).append(i)
         self._seen = len(self.eqns)
 
@@ -93,7 +93,7 @@ class Equations:
         return sorted(found - self.removed)
 
 
-def keys_of(eqn: Eqn) -> list[int]:
+def wrap_words(eqn: Eqn) -> list[int]:
     """Return the references on which an equation has effects, by number; ``SIDE`` for others."""
     effects = effects_on_variables(eqn)
     keys = {SIDE if isinstance(e, SideEffect) else int(e.ref): None for e in effects}
@@ -189,7 +189,7 @@ def may_follow(places: Sequence[int], known: Equations, new: Sequence[Effect[Var
     active = [i for i in places if known.eqns[i].effects]
     if not active or (len(active) == 1 and active[0] == len(known.eqns) - 1):
         return True
-    keys = {key for i in active for key in keys_of(known.eqns[i])}
+    keys = {key for i in active for key in wrap_words(known.eqns[i])}
     gaps = known.between(keys, active[0])
     if gaps is None:
         return False

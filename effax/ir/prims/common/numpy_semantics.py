@@ -11,7 +11,8 @@ from functools import wraps
 
 import numpy as np
 
-from effax.ir.dtypes import FLOAT0, DType, family, int_bounds, is_float
+from effax.ir.dtypes import FLOAT0, DType, as_key_dtype, family, int_bounds, is_float
+from effax.ir.key_dtype import words_of
 from effax.ir.primitive import Value
 
 Unary = Callable[[Value], Value]
@@ -292,12 +293,19 @@ def equal(x: Value, y: Value) -> Value:
     """Return whether elements are equal; those of ``float0``, which has one value, are."""
     if x.dtype == FLOAT0:
         return np.ones(np.broadcast_shapes(np.shape(x), np.shape(y)), np.bool_)
+    key = as_key_dtype(x.dtype)
+    if key is not None:
+        return _equal_words(words_of(x, key), words_of(y, key), len(key.words))
     return np.asarray(np.equal(x, y))
 
 
 def not_equal(x: Value, y: Value) -> Value:
     """Return whether elements differ; those of ``float0``, which has one value, do not."""
-    return np.asarray(np.not_equal(x, y)) if x.dtype != FLOAT0 else ~equal(x, y)
+    return np.asarray(np.not_equal(x, y)) if x.dtype.names is None else ~equal(x, y)
+
+
+def _equal_words(x: Value, y: Value, n: int) -> Value:
+    return np.asarray(np.all(np.equal(x, y), tuple(range(-n, 0))))
 
 
 def maximum(x: Value, y: Value) -> Value:

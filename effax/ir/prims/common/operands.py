@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
 
 import numpy as np
 
 from effax.effects import Rule
-from effax.ir.dtypes import BOOL, family
+from effax.ir.dtypes import BOOL, family, is_key_dtype
 from effax.ir.errors import IllTyped, RefError
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.types import ArrayType, Shape, Type, array_type
@@ -29,6 +29,9 @@ FLOATS = frozenset({"float"})
 INTEGERS = frozenset({"int", "uint"})
 BITS = frozenset({"bool", "int", "uint"})
 ANY = frozenset({"bool", "int", "uint", "float", "complex", "void"})
+KEYS = frozenset({"key"})
+
+OPAQUE: Final = "random keys take no part in arithmetic: `random.key_data` returns their words"
 
 
 class _Immutable(Primitive):
@@ -103,7 +106,7 @@ def check_dtype(prim: Primitive, type_: ArrayType, accepts: frozenset[str]) -> N
             f"{prim.name} does not take this dtype",
             expected=" or ".join(sorted(accepts)),
             found=str(type_),
-            remedy="convert the operand first",
+            remedy=OPAQUE if is_key_dtype(type_.dtype) else "convert the operand first",
         )
 
 
