@@ -113,7 +113,7 @@ def generator(which: object) -> Generator:
 
 def default_generator() -> Generator:
     """Return the generator of words that are given as a key (``config.default_prng_impl``)."""
-    return generator(config.default_prng_impl)
+    return generator(config.read("default_prng_impl"))
 
 
 def is_key(x: object) -> bool:
