@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import effax.api.operations  # noqa: F401  # `eqn.primitive` is set there
 from effax.api.interpret import eval_closed as eval_jaxpr
 from effax.arrays.traced_array import TracedArray as Tracer
 from effax.ir.syntax import Atom

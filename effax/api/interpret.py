@@ -21,7 +21,7 @@ def eval_eqn(eqn: Eqn, *args: object) -> list[Array | Ref]:
     Raises:
         IllTyped: the arguments do not fit the primitive.
     """
-    return bind(eqn.prim, *_operands(args))
+    return bind(eqn.prim, *as_operands(args))
 
 
 def eval_jaxpr(jaxpr: Jaxpr | ClosedJaxpr, *args: object) -> list[Array]:
@@ -44,7 +44,9 @@ def eval_jaxpr(jaxpr: Jaxpr | ClosedJaxpr, *args: object) -> list[Array]:
             expected=str(len(jaxpr.binders)),
             found=str(len(args)),
         )
-    env: dict[int, Operand] = {v.id: x for v, x in zip(jaxpr.binders, _operands(args), strict=True)}
+    env: dict[int, Operand] = {
+        v.id: x for v, x in zip(jaxpr.binders, as_operands(args), strict=True)
+    }
 
     def value(atom: Atom) -> Operand:
         return atom if isinstance(atom, Lit) else env[atom.id]
@@ -74,7 +76,8 @@ def eval_closed(jaxpr: Jaxpr | ClosedJaxpr, consts: Sequence[object], *args: obj
     return eval_jaxpr(jaxpr, *consts, *args)
 
 
-def _operands(args: Sequence[object]) -> list[Operand]:
+def as_operands(args: Sequence[object]) -> list[Operand]:
+    """Return values as operands of primitives."""
     return [x if isinstance(x, Array | Ref | Lit) else as_value(x) for x in args]
 
 

@@ -8,12 +8,13 @@ from importlib import import_module
 from types import ModuleType
 from typing import Final, TypeVar
 
+from effax.drop_in.sources import SOURCES
 from effax.ir.errors import EffaxError
 
 VERSION: Final = "0.12.0"
 """The version of JAX whose names and meanings effax follows."""
 
-MODULES: Final = (
+PUBLIC: Final = (
     "jax",
     "jax.ad_checkpoint",
     "jax.checkpoint_policies",
@@ -55,6 +56,9 @@ MODULES: Final = (
 )
 """The modules of JAX that effax has, each under the same name."""
 
+MODULES: Final = tuple(dict.fromkeys([*PUBLIC, *SOURCES]))
+"""The modules that programs may import."""
+
 _VERSIONS: Final[Mapping[str, object]] = {
     "__version__": VERSION,
     "__version_info__": tuple(map(int, VERSION.split("."))),
@@ -84,9 +88,10 @@ class DropInModule(ModuleType):
     """A module of JAX, whose names are those that the module of effax lists."""
 
     def __init__(self, name: str) -> None:
-        target = import_module(effax_name(name))
-        super().__init__(name, target.__doc__)
-        self.__dict__.update({x: getattr(target, x) for x in public_names(target)})
+        sources = sources_of(name)
+        super().__init__(name, sources[0][0].__doc__ if sources else None)
+        for target, names in reversed(sources):
+            self.__dict__.update({x: getattr(target, x) for x in names})
         self.__dict__.update(OWN.get(name, {}))
         self.__all__ = [x for x in names_of(name) if not x.startswith("_")]
 
@@ -114,6 +119,16 @@ def effax_name(name: str) -> str:
     return f"effax{name.removeprefix('jax')}"
 
 
+def sources_of(name: str) -> list[tuple[ModuleType, list[str]]]:
+    """Return the modules of effax behind a module of JAX, with the names that it has of each."""
+    found = []
+    for source in SOURCES.get(name, (effax_name(name).removeprefix("effax").removeprefix("."),)):
+        module, _, names = source.partition(":")
+        target = import_module(f"effax.{module}" if module else "effax")
+        found.append((target, names.split() or public_names(target)))
+    return found
+
+
 def public_names(target: ModuleType) -> list[str]:
     """Return the names that a module of effax lists, without modules."""
     names: list[str] = target.__all__
@@ -123,7 +138,8 @@ def public_names(target: ModuleType) -> list[str]:
 def names_of(module: str) -> list[str]:
     """Return the names of a module of JAX that effax has, its modules included."""
     inner = [m.rpartition(".")[2] for m in MODULES if m.rpartition(".")[0] == module]
-    return [*public_names(import_module(effax_name(module))), *inner, *OWN.get(module, {})]
+    own = [name for _, names in sources_of(module) for name in names]
+    return list(dict.fromkeys([*own, *inner, *OWN.get(module, {})]))
 
 
 def missing(kind: type[Missing], full: str) -> Missing:

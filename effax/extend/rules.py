@@ -280,7 +280,7 @@ def traced(
     watchers = _WATCHERS.get()
     if watchers is not None:
         watchers.append((label, ReferenceType(trace)))
-    with annotate_errors(label, written), _width_of(types), tracing(trace):
+    with annotate_errors(label, written), width_of(types), tracing(trace):
         args = [trace.bind(t, None, f"argument {i}") for i, t in enumerate(types)]
         found = list(rule(*args))
         outs = [
@@ -293,7 +293,8 @@ def traced(
         return _with_constants(jaxpr, consts, label), [x is None for x in found]
 
 
-def _width_of(types: Sequence[Type]) -> AbstractContextManager[None]:
+def width_of(types: Sequence[Type]) -> AbstractContextManager[None]:
+    """Enable types of 64 bits where a type has them."""
     is_wide = any(t.dtype.kind in "fiuc" and t.dtype.itemsize >= least_wide(t) for t in types)
     return enable_x64() if is_wide and not config.enable_x64 else nullcontext()
 

@@ -36,6 +36,7 @@ from effax.ir.analysis.queries import (
 from effax.ir.axes import Axes, Axis
 from effax.ir.build import Builder, Template, TemplateEqn, Where, lit, template, typing_of
 from effax.ir.dtypes import DType, as_dtype
+from effax.ir.edit.alpha import alpha_eq, renumbered
 from effax.ir.edit.loops import (
     LoopBody,
     LoopStep,
@@ -108,18 +109,7 @@ from effax.ir.primitive import ByReference, Primitive, Region, Typing, Value
 from effax.ir.regions.forms import branch_regions, call_region, loop_region, while_regions
 from effax.ir.registry import Registry, registry
 from effax.ir.source import SavedSource, Source
-from effax.ir.syntax import (
-    Atom,
-    ClosedJaxpr,
-    Eqn,
-    Jaxpr,
-    Lit,
-    Scalar,
-    Var,
-    alpha_eq,
-    has_side_effects,
-    renumbered,
-)
+from effax.ir.syntax import Atom, ClosedJaxpr, Eqn, Jaxpr, Lit, Scalar, Var, has_side_effects
 from effax.ir.text.json import from_json, to_json
 from effax.ir.text.parser import parse
 from effax.ir.text.printer import eqn_str, pretty, references

@@ -57,6 +57,34 @@ class SavedSource(NamedTuple):
         return f"{where} in {'/'.join(self.scopes)}" if self.scopes else where
 
 
+class SourceInfo(NamedTuple):
+    """The source of an equation as JAX's interpreters read it.
+
+    Attributes:
+        source: the place in the user's code, if it is known.
+        name_stack: the names of the scopes around the equation, joined by ``/``.
+    """
+
+    source: Source | SavedSource | None
+    name_stack: str
+
+
+class DebugInfo(NamedTuple):
+    """The user's names of the inputs and results of a program, as JAX's ``debug_info``.
+
+    Attributes:
+        arg_names: the names of the inputs, without those of constants.
+        result_paths: the tree path of each result.
+        traced_for: the transformation that traced it, if it is known.
+        func_src_info: the name of the function and its place, if they are known.
+    """
+
+    arg_names: tuple[str, ...]
+    result_paths: tuple[str, ...]
+    traced_for: str = ""
+    func_src_info: str = ""
+
+
 class _Library(dict[str, bool]):
     """A cache, by file, of whether a frame is in this library.
 

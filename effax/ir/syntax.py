@@ -7,18 +7,18 @@ is a list. ``==`` is structural; it ignores the sources of equations and the nam
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple, final
 
 from pyrsistent import PVector, pvector
 
 from effax.effects import NO_EFFECTS, Alloc, ArgIndex, Effect, Row, SideEffect
 from effax.ir.axes import Axes, joined_axes
-from effax.ir.equality import EqualPrograms, same_constant
-from effax.ir.errors import IllTyped
+from effax.ir.equality import EqualPrograms, known_same, pairs, same, same_constant
+from effax.ir.operation import READING, Operation
 from effax.ir.primitive import Owner, Primitive
 from effax.ir.recursion import postorder, subjaxprs_of
-from effax.ir.source import SavedSource, Source
+from effax.ir.source import DebugInfo, SavedSource, Source, SourceInfo
 from effax.ir.text.display import DISPLAY
 from effax.ir.text.names import VAR_NAMES
 from effax.ir.text.nan import signed_nan
@@ -36,6 +36,11 @@ class Var(NamedTuple):
 
     id: int
     type: Type
+
+    @property
+    def aval(self) -> Type:
+        """The type, under JAX's name."""
+        return self.type
 
     def __str__(self) -> str:
         return VAR_NAMES[self.id]
@@ -59,6 +64,16 @@ class Lit:
         object.__setattr__(self, "value", value)
         object.__setattr__(self, "type", type)
         object.__setattr__(self, "_key", (text, type))
+
+    @property
+    def val(self) -> Scalar:
+        """The value, under JAX's name."""
+        return self.value
+
+    @property
+    def aval(self) -> ArrayType:
+        """The type, under JAX's name."""
+        return self.type
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a literal is immutable: cannot set {name}")
@@ -90,6 +105,31 @@ class Eqn(NamedTuple):
     outs: tuple[Var, ...]
     effects: Row[ArgIndex] = NO_EFFECTS
     source: Source | SavedSource | None = None
+
+    @property
+    def primitive(self) -> Operation:
+        """The primitive without its parameters: one object for all equations of it."""
+        return READING.operation(self.prim)
+
+    @property
+    def params(self) -> dict[str, object]:
+        """The parameters of the primitive, by JAX's names."""
+        return READING.params(self)
+
+    @property
+    def invars(self) -> list[Atom]:
+        """The operands, in the order of ``params``; of most primitives, ``ins``."""
+        return READING.invars(self)
+
+    @property
+    def outvars(self) -> list[Var]:
+        """The variables that it binds."""
+        return list(self.outs)
+
+    @property
+    def source_info(self) -> SourceInfo:
+        """The user's line, and the scopes around it."""
+        return SourceInfo(self.source, "/".join(self.source.scopes if self.source else ()))
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
@@ -216,6 +256,27 @@ class Jaxpr:
         )
 
     @property
+    def constvars(self) -> list[Var]:
+        """The binders of captured constants."""
+        return list(self.binders[: self.n_consts])
+
+    @property
+    def invars(self) -> list[Var]:
+        """The binders without those of captured constants."""
+        return list(self.binders[self.n_consts :])
+
+    @property
+    def outvars(self) -> list[Atom]:
+        """The results."""
+        return list(self.outs)
+
+    @property
+    def debug_info(self) -> DebugInfo:
+        """The user's names of inputs and results."""
+        names = self.names[self.n_consts :] or ("",) * (len(self.binders) - self.n_consts)
+        return DebugInfo(names, self.out_names or ("result",) * len(self.outs))
+
+    @property
     def in_types(self) -> tuple[Type, ...]:
         """The types of the binders."""
         return tuple(v.type for v in self.binders)
@@ -269,12 +330,12 @@ class Jaxpr:
             return NotImplemented
         if hash(self) != hash(other):
             return False
-        if _known_same(self, other):
+        if known_same(self, other):
             return True
         if not subjaxprs_of(self):
-            return _same(self, other)
+            return same(self, other)
         # Innermost first: when an enclosing program is compared, its subjaxprs are in one class.
-        return all(map(_same, *_pairs(self, other)))
+        return all(map(same, *pairs(self, other)))
 
     def __hash__(self) -> int:
         if self._hash is None:
@@ -300,51 +361,6 @@ def _lacks_hash(jaxpr: Jaxpr) -> bool:
 
 def _lacks_axes(jaxpr: Jaxpr) -> bool:
     return jaxpr._axes is None
-
-
-def _known_same(first: Jaxpr, second: Jaxpr) -> bool:
-    mine, its = first._class, second._class
-    return first is second or (mine is not None and its is not None and mine.root() is its.root())
-
-
-def _pairs(first: Jaxpr, second: Jaxpr) -> tuple[list[Jaxpr], list[Jaxpr]]:
-    """Return the pairs of subjaxprs at the same places, each before the pair that encloses it."""
-    found: tuple[list[Jaxpr], list[Jaxpr]] = ([], [])
-    seen = {(id(first), id(second))}
-    waiting = [(first, second, zip(subjaxprs_of(first), subjaxprs_of(second), strict=False))]
-    while waiting:
-        a, b, rest = waiting[-1]
-        for x, y in rest:
-            if (id(x), id(y)) not in seen and not _known_same(x, y):
-                seen.add((id(x), id(y)))
-                waiting.append((x, y, zip(subjaxprs_of(x), subjaxprs_of(y), strict=False)))
-                break
-        else:
-            waiting.pop()
-            found[0].append(a)
-            found[1].append(b)
-    return found
-
-
-def _same(first: Jaxpr, second: Jaxpr) -> bool:
-    """Return whether two programs with compared subjaxprs are equal; if so, join their classes."""
-    same = (
-        hash(first) == hash(second)
-        and first.binders == second.binders
-        and first.outs == second.outs
-        and first.n_consts == second.n_consts
-        and len(first.eqns) == len(second.eqns)
-        and all(a == b for a, b in zip(first.eqns, second.eqns, strict=True))
-    )
-    if same:
-        for jaxpr in (first, second):
-            if jaxpr._class is None:
-                object.__setattr__(jaxpr, "_class", EqualPrograms())
-        assert first._class is not None and second._class is not None
-        mine, its = first._class.root(), second._class.root()
-        if mine is not its:
-            mine.joined = its
-    return same
 
 
 def _effects_of(jaxpr: Jaxpr) -> Row[ArgIndex]:
@@ -419,6 +435,11 @@ class ClosedJaxpr(_Closed):
         return self.jaxpr.effects
 
     @property
+    def literals(self) -> tuple[object, ...]:
+        """The values of constants."""
+        return self.consts
+
+    @property
     def in_avals(self) -> tuple[Type, ...]:
         """The types of the inputs, without those of constants."""
         return self.jaxpr.in_types[len(self.consts) :]
@@ -444,55 +465,3 @@ class ClosedJaxpr(_Closed):
 
     def _repr_html_(self) -> str | None:
         return drawn(self.jaxpr)
-
-
-def alpha_eq(first: Jaxpr, second: Jaxpr) -> bool:
-    """Return whether two programs are equal up to the numbers of variables, at every depth.
-
-    Raises:
-        IllTyped: one of them uses a variable that is not in scope.
-    """
-    return renumbered(first) == renumbered(second)
-
-
-def renumbered(jaxpr: Jaxpr) -> Jaxpr:
-    """Return the program with variables numbered in order of binding, at every depth.
-
-    Raises:
-        IllTyped: a variable that is not in scope is used.
-    """
-    done: dict[int, Jaxpr] = {}
-    for program in postorder(jaxpr):
-        done[id(program)] = renumbered_alone(program, done)
-    return done[id(jaxpr)]
-
-
-def renumbered_alone(jaxpr: Jaxpr, done: Mapping[int, Jaxpr] = {}) -> Jaxpr:
-    """Return one program renumbered; ``done`` has other subjaxprs by the ids of its own."""
-    names: dict[int, Var] = {}
-
-    def bind(v: Var) -> Var:
-        fresh = names[v.id] = Var(len(names), v.type)
-        return fresh
-
-    def use(a: Atom) -> Atom:
-        if isinstance(a, Lit):
-            return a
-        if a.id not in names:
-            raise IllTyped(
-                f"{a} is not in scope",
-                expected="a variable that is bound before",
-                found=repr(a),
-                remedy="`substitute(jaxpr, {v: atom})` replaces it; `check` lists all faults",
-            )
-        return names[a.id]
-
-    binders = [bind(v) for v in jaxpr.binders]
-    eqns = []
-    for eqn in jaxpr.eqns:
-        inner = eqn.prim.subjaxprs()
-        prim = eqn.prim.with_subjaxprs([done.get(id(j), j) for j in inner]) if inner else eqn.prim
-        ins = tuple(map(use, eqn.ins))
-        eqns.append(eqn._replace(prim=prim, ins=ins, outs=tuple(map(bind, eqn.outs))))
-    outs = [use(a) for a in jaxpr.outs]
-    return Jaxpr(binders, eqns, outs, jaxpr.n_consts, jaxpr.names, jaxpr.out_names)

@@ -14,10 +14,11 @@ from effax.effects import NO_EFFECTS
 from effax.ir import prims as p
 from effax.ir.build import Builder, lit
 from effax.ir.dtypes import is_float
+from effax.ir.edit.alpha import renumbered
 from effax.ir.edit.mapping import map_eqns
 from effax.ir.edit.operations import everywhere
 from effax.ir.prims import AddUpdate, Cond, DebugCallback, Get, IoCallback, Scan, Swap, While
-from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var, renumbered
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.passes import EXACT, Guarantee, Pass
 
 Change = Callable[[Builder, Eqn], Any]

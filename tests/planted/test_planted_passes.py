@@ -13,11 +13,12 @@ from returns.result import Success
 from effax.ir import prims as p
 from effax.ir.build import Builder, lit
 from effax.ir.dtypes import is_float, is_integer
+from effax.ir.edit.alpha import renumbered
 from effax.ir.edit.mapping import map_eqns
 from effax.ir.edit.operations import everywhere
 from effax.ir.indexing import Indexer
 from effax.ir.prims import AddUpdate, Get, Scan, Swap
-from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var, renumbered
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.passes import Guarantee, Pass, cse, dce, fixpoint, fold, inline, simplify, when
 from effax.passes.pipeline import AnyPass
 from effax.testing import LawBroken, check_pass

@@ -16,13 +16,14 @@ from typing import Final, Literal, NamedTuple, overload
 
 from effax.effects.row import effect_text
 from effax.ir.build import typing_of
+from effax.ir.edit.alpha import renumbered_alone
 from effax.ir.errors import BadArgument, EffaxError, TooDeep
 from effax.ir.indexing import Indexer
 from effax.ir.primitive import ByReference, Primitive
 from effax.ir.prims.refs import AddUpdate, Get, Swap
 from effax.ir.recursion import call_with_fresh_stack
 from effax.ir.registry import NEAR, Registry, own_primitives, own_remedy
-from effax.ir.syntax import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, renumbered_alone
+from effax.ir.syntax import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
 from effax.ir.text.constants import read_constant
 from effax.ir.text.format import MOST_VARIABLES, REFERENCE
 from effax.ir.text.lexer import IN, LITERAL, NAME, WORD, Lexer

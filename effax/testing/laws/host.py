@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
 
+from effax.ir.edit.alpha import renumbered
 from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Value
-from effax.ir.syntax import Jaxpr, renumbered
+from effax.ir.syntax import Jaxpr
 from effax.ir.text.parser import parse
 from effax.ir.text.printer import references
 from effax.passes.library import ALL

@@ -16,13 +16,14 @@ from returns.unsafe import unsafe_perform_io
 from effax.ir.analysis.check import check
 from effax.ir.analysis.diff import diff
 from effax.ir.analysis.faults import FaultKind
+from effax.ir.edit.alpha import alpha_eq, renumbered
 from effax.ir.errors import EffaxError, ParseError
 from effax.ir.eval.numpy import evaluate
 from effax.ir.eval.stepping.state import advance, contents, first_state
 from effax.ir.primitive import Value
 from effax.ir.registry import Registry
 from effax.ir.state import clear_caches
-from effax.ir.syntax import ClosedJaxpr, Jaxpr, alpha_eq, renumbered
+from effax.ir.syntax import ClosedJaxpr, Jaxpr
 from effax.ir.text.json import from_json, to_json
 from effax.ir.text.parser import parse
 from effax.ir.text.printer import references

@@ -9,11 +9,12 @@ from returns.result import Failure, Result
 
 from effax.ir.analysis.check import check
 from effax.ir.analysis.queries import size, walk
+from effax.ir.edit.alpha import renumbered
 from effax.ir.errors import TransformError
 from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Value
 from effax.ir.prims import NewRef
-from effax.ir.syntax import Jaxpr, renumbered
+from effax.ir.syntax import Jaxpr
 from effax.ir.types import RefType, Type, is_inexact
 from effax.testing.generate.features import SMOOTH
 from effax.testing.generate.values import check_all, contents_of, random_inputs, with_zeros

@@ -12,7 +12,8 @@ import numpy as np
 from returns.result import Success
 
 from effax.ir.analysis.check import check
-from effax.ir.syntax import Jaxpr, renumbered
+from effax.ir.edit.alpha import renumbered
+from effax.ir.syntax import Jaxpr
 from effax.ir.types import RefType
 from effax.testing.generate.values import check_outcomes, random_inputs, run, scaled_outcome
 from effax.testing.laws.law import About

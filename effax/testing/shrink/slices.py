@@ -22,9 +22,10 @@ from effax.ir.analysis.diff import Diff, diff
 from effax.ir.analysis.queries import size
 from effax.ir.build import Builder
 from effax.ir.dtypes import family
+from effax.ir.edit.alpha import renumbered
 from effax.ir.errors import EffaxError
 from effax.ir.prims import Scan
-from effax.ir.syntax import Atom, Jaxpr, Var, renumbered
+from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import ArrayType, RefType, Type, array_type, ref_type
 from effax.testing.laws.rules import MANY
 

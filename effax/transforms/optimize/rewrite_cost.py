@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from effax.ir.analysis.queries import free_variables, size
+from effax.ir.edit.alpha import renumbered
 from effax.ir.errors import BadArgument, TransformError
 from effax.ir.primitive import Primitive
 from effax.ir.recursion import postorder
-from effax.ir.syntax import Eqn, Jaxpr, renumbered
+from effax.ir.syntax import Eqn, Jaxpr
 from effax.transforms.framework.runner import wrap_errors
 
 

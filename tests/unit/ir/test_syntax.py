@@ -18,20 +18,12 @@ import effax.numpy as jnp
 from effax.effects import Accum, ArgIndex, Io, Read, Row, Write
 from effax.ir.build import Builder
 from effax.ir.dtypes import as_dtype
+from effax.ir.edit.alpha import alpha_eq, renumbered
 from effax.ir.errors import IllTyped
 from effax.ir.prims import Add, Freeze, Mul, Neg, NewRef, Swap
 from effax.ir.recursion import kinds_of
 from effax.ir.source import SavedSource
-from effax.ir.syntax import (
-    ClosedJaxpr,
-    Eqn,
-    Jaxpr,
-    Lit,
-    Var,
-    alpha_eq,
-    has_side_effects,
-    renumbered,
-)
+from effax.ir.syntax import ClosedJaxpr, Eqn, Jaxpr, Lit, Var, has_side_effects
 from effax.ir.text.parser import parse
 from effax.ir.text.printer import references
 from effax.ir.types import array_type

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from effax.ir.syntax import Jaxpr, renumbered
+from effax.ir.edit.alpha import renumbered
+from effax.ir.syntax import Jaxpr
 from effax.ir.text.parser import parse
 from effax.show.matching import changed_counts, compare_programs
 from effax.testing.strategies import ANYTHING, programs

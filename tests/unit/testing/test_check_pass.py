@@ -13,10 +13,11 @@ from returns.result import Result, Success
 from effax.effects import NO_EFFECTS
 from effax.ir import prims as p
 from effax.ir.build import Builder
+from effax.ir.edit.alpha import renumbered
 from effax.ir.edit.operations import everywhere, replace_eqn
 from effax.ir.errors import BadArgument, TransformError
 from effax.ir.prims import AddUpdate, DebugCallback, Get, Rev, Scan, Swap, Transpose
-from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var, renumbered
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.text.parser import parse
 from effax.ir.types import ArrayType
 from effax.passes import (

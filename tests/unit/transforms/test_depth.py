@@ -14,11 +14,12 @@ from effax.ir import recursion
 from effax.ir.analysis.check import check, checked
 from effax.ir.analysis.diff import diff
 from effax.ir.analysis.queries import size
+from effax.ir.edit.alpha import alpha_eq
 from effax.ir.edit.operations import everywhere
 from effax.ir.errors import TooDeep
 from effax.ir.eval.numpy import evaluate
 from effax.ir.recursion import call_with_fresh_stack, carried, postorder
-from effax.ir.syntax import Jaxpr, alpha_eq
+from effax.ir.syntax import Jaxpr
 from effax.ir.text.json import from_json, to_json
 from effax.ir.text.parser import parse
 from effax.ir.text.printer import references

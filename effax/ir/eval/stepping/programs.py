@@ -18,6 +18,7 @@ from typing import Final
 
 import numpy as np
 
+from effax.ir.edit.alpha import renumbered
 from effax.ir.edit.operations import equation
 from effax.ir.eval.numpy import evaluate
 from effax.ir.eval.stepping.memory import changed_by
@@ -26,7 +27,7 @@ from effax.ir.primitive import Value
 from effax.ir.prims.common.operands import Elementwise
 from effax.ir.prims.refs import Freeze, NewRef
 from effax.ir.prims.shape import Concatenate, Reshape
-from effax.ir.syntax import Atom, ClosedJaxpr, Eqn, Jaxpr, Lit, Var, renumbered
+from effax.ir.syntax import Atom, ClosedJaxpr, Eqn, Jaxpr, Lit, Var
 from effax.ir.text.constants import MOST, constant_texts
 from effax.ir.types import ArrayType, RefType, array_type
 

@@ -4,9 +4,9 @@ import pytest
 
 from effax.ir import prims as p
 from effax.ir.analysis.diff import diff
+from effax.ir.edit.alpha import renumbered
 from effax.ir.edit.operations import insert, replace_eqn
 from effax.ir.prims import Jit
-from effax.ir.syntax import renumbered
 from effax.ir.text.parser import parse
 from tests.counting import calls
 from tests.unit.building import chain, nested, program, writer

@@ -31,11 +31,12 @@ from effax.ir import (
     permute_ys,
     registry,
 )
+from effax.ir.edit.alpha import renumbered
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.eval.numpy import evaluate
 from effax.ir.primitive import Region
 from effax.ir.prims import Add, Mul, Neg
-from effax.ir.syntax import Atom, Jaxpr, renumbered
+from effax.ir.syntax import Atom, Jaxpr
 from tests.counting import calls
 
 I32 = array_type((), "int32")

@@ -8,6 +8,7 @@ import pytest
 from effax.effects import ArgIndex, Read, Write
 from effax.ir import prims
 from effax.ir.analysis.check import check
+from effax.ir.edit.alpha import alpha_eq
 from effax.ir.edit.operations import (
     everywhere,
     insert,
@@ -21,7 +22,7 @@ from effax.ir.edit.operations import (
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.eval.numpy import evaluate
 from effax.ir.prims import AddUpdate, Get, Jit, Swap
-from effax.ir.syntax import Jaxpr, Lit, Var, alpha_eq
+from effax.ir.syntax import Jaxpr, Lit, Var
 from effax.ir.text.parser import parse
 from tests.counting import calls
 from tests.unit.building import ALL, F32, VEC, WEAK, chain, nested, program, writer

@@ -17,8 +17,9 @@ from effax.ir import (
     permute_inputs,
     permute_results,
 )
+from effax.ir.edit.alpha import renumbered
 from effax.ir.errors import BadArgument
-from effax.ir.syntax import Jaxpr, Var, renumbered
+from effax.ir.syntax import Jaxpr, Var
 
 F32 = array_type((), "float32")
 I32 = array_type((), "int32")

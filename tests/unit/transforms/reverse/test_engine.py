@@ -14,8 +14,9 @@ from effax.api import autodiff
 from effax.ir import prims
 from effax.ir.analysis.check import check
 from effax.ir.build import Builder, lit
+from effax.ir.edit.alpha import renumbered
 from effax.ir.eval.numpy import evaluate
-from effax.ir.syntax import Jaxpr, renumbered
+from effax.ir.syntax import Jaxpr
 from effax.ir.types import is_inexact
 from effax.testing.laws.reverse import reverse_is_linearize_then_transpose
 from effax.transforms.framework.dead_code import without_dead
