@@ -15,7 +15,6 @@ from effax.drop_in.modules import (
     MODULES,
     OWN,
     PUBLIC,
-    SOURCES,
     MissingAttribute,
     MissingModule,
     effax_name,
@@ -23,6 +22,7 @@ from effax.drop_in.modules import (
     module_of,
     names_of,
 )
+from effax.drop_in.sources import SOURCES
 from tests import surface
 
 OF_EFFAX: Final = {
