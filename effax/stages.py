@@ -1,8 +1,9 @@
-"""The stages of a jitted call: wrapped, lowered, compiled."""
+"""The stages of a jitted call: wrapped, traced, lowered, compiled."""
 
 from __future__ import annotations
 
 from effax.api.jit import JitFunction as Wrapped
-from effax.api.stages import Compiled, Lowered
+from effax.api.jit_options import CompilerOptions
+from effax.api.stages import ArgInfo, Compiled, Lowered, Traced
 
-__all__ = ["Compiled", "Lowered", "Wrapped"]
+__all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]

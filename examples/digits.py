@@ -180,7 +180,7 @@ def train(data: Data, settings: Settings) -> tuple[Params, list[float], Any]:
 
 def show_programs(step: Any, *args: Any) -> None:
     """Print the step with its effect row, and the same program without references."""
-    jaxpr = step.trace(*args)
+    jaxpr = step.trace(*args).jaxpr.jaxpr
     print("\nThe step, with its effects on references:\n")
     print(pretty(jaxpr, effects=True))
     print("\nThe step after `discharge`, without references and effects:\n")

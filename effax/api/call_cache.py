@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from operator import is_
 from threading import RLock
+from types import FunctionType
 from typing import Final, NamedTuple, TypeGuard, TypeVar, cast
-from weakref import WeakSet, ref
+from weakref import WeakKeyDictionary, WeakSet, ref
 
 from effax.api.dispatch import Runner
-from effax.api.static import StaticValues
+from effax.api.static import StaticArgs, StaticValues
 from effax.arrays.config import config
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.ref import EagerRef
@@ -206,6 +207,23 @@ class CallCache:
             self.by_types.clear()
             self.by_structure.clear()
 
+
+_shared: Final[WeakKeyDictionary[object, dict[StaticArgs, CallCache]]] = WeakKeyDictionary()
+"""The caches of functions by their static arguments: ``jit(f)`` twice traces once."""
+
+
+def cache_of(fun: object, static: StaticArgs) -> CallCache:
+    """Return the cache of a function, which all jitted functions of it without options share."""
+    if type(fun) is not FunctionType:
+        return CallCache()
+    with _live.lock:
+        own = _shared.setdefault(fun, {})
+        if len(_shared) > BOUND:
+            del _shared[next(iter(_shared))]
+        return own.setdefault(static, CallCache())
+
+
+register_cache(Cache("effax.api.call_cache._shared", BOUND, _shared.clear, lambda: len(_shared)))
 
 NO_KEY: Final = (AttributeError, TypeError, ValueError, RecursionError, SystemError)
 """The errors of :func:`_structured` for a call without a key."""

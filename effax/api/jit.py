@@ -7,12 +7,26 @@ from functools import update_wrapper
 from typing import Generic, NamedTuple, ParamSpec, TypeVar, cast, overload
 
 from effax import tree
-from effax.api.call_cache import WITH_TYPE, CacheEntry, CallCache, CallSignature, ShortKey
+from effax.api.call_cache import (
+    WITH_TYPE,
+    CacheEntry,
+    CallCache,
+    CallSignature,
+    ShortKey,
+    cache_of,
+)
 from effax.api.debugging.nans import watched_runner
 from effax.api.dispatch import Runner, check_aliases, ready, runner
+from effax.api.jit_options import (
+    UNSPECIFIED,
+    CompilerOptions,
+    JitOptions,
+    checked_compiler_options,
+)
 from effax.api.methods import BindsAsMethod
-from effax.api.stages import Lowered, compiled
-from effax.api.staging import is_abstract, shapes_of, trace_abstractly
+from effax.api.monitoring import TRACE, timed
+from effax.api.stages import Lowered, Traced, compiled_call
+from effax.api.staging import abstract_type, shapes_of
 from effax.api.static import StaticArgs
 from effax.arrays.argument_checks import check_callable
 from effax.arrays.array import Array
@@ -34,8 +48,8 @@ from effax.ir.axes import Axes
 from effax.ir.errors import IllTyped
 from effax.ir.prims import Jit
 from effax.ir.scope import axes_in_scope, checked_axes
-from effax.ir.syntax import Jaxpr
 from effax.ir.trace import current_trace, differs_along
+from effax.lowering.xla import Device
 from effax.passes.pipeline import AnyPass, passes_of
 from effax.passes.watch import run_verified
 from effax.transforms.framework.runner import unwrap
@@ -58,15 +72,12 @@ class _Call(NamedTuple):
 class JitFunction(BindsAsMethod[R], Generic[P, R]):
     """A compiled callable, traced and compiled once for each signature of its calls."""
 
-    def __init__(
-        self, fun: Callable[P, R], static: StaticArgs, inline: bool, passes: AnyPass | None = None
-    ) -> None:
-        self._passes = passes
+    def __init__(self, fun: Callable[P, R], static: StaticArgs, options: JitOptions) -> None:
+        self._options = options
         self._fun = fun
         self._static = static
         self._has_static = any(static)
-        self._inline = inline
-        self._cache = CallCache()
+        self._cache = cache_of(fun, static) if options.are_plain else CallCache()
         self._name = getattr(fun, "__name__", type(fun).__name__)
         update_wrapper(self, fun, updated=())
 
@@ -97,7 +108,11 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
         return cast(R, runner(call.leaves))
 
     def _flatten_call(
-        self, args: Sequence[object], kwargs: Mapping[str, object], axes: Axes
+        self,
+        args: Sequence[object],
+        kwargs: Mapping[str, object],
+        axes: Axes,
+        abstract: bool = False,
     ) -> _Call:
         fun: Callable[..., object] = self._fun
         static = None
@@ -108,8 +123,9 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
         if has_views(leaves):
             args, kwargs = open_views((tuple(args), dict(kwargs)))
             leaves, structure = tree.flatten((args, kwargs))
+        of = abstract_type if abstract else input_type
         try:
-            types = tuple([x._type if type(x) in WITH_TYPE else input_type(x) for x in leaves])
+            types = tuple([x._type if type(x) in WITH_TYPE else of(x) for x in leaves])
         except IllTyped:
             # Name the argument; names are looked up on errors only.
             flat_args(fun, args, kwargs)
@@ -125,7 +141,8 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
         differs = [differs_along(x) for x in call.leaves] if checked_axes() else None
         options = TraceOptions(outers, differs=differs)
         structure, types = call.signature.structure, call.signature.types
-        flat = trace_flat(call.fun, structure, types, names, self._label, options)
+        with timed(TRACE, f"tracing {self._name} for jit"):
+            flat = trace_flat(call.fun, structure, types, names, self._label, options)
         entry = CacheEntry(self._through_passes(flat))
         closed = not any(isinstance(c, TracedArray | TracedRef) for c in flat.consts)
         if closed:
@@ -133,9 +150,10 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
         return entry
 
     def _through_passes(self, flat: FlatFunction) -> FlatFunction:
-        if self._passes is None:
+        passes = self._options.passes
+        if passes is None:
             return flat
-        return flat._replace(jaxpr=unwrap(run_verified(self._passes, flat.jaxpr)))
+        return flat._replace(jaxpr=unwrap(run_verified(passes, flat.jaxpr)))
 
     def _compile(
         self,
@@ -148,13 +166,20 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
         with entry.lock:
             made = entry.runner
             if made is None:
-                made = runner(ready(compiled(entry.flat.jaxpr), entry.flat))
-                if config.watched:
-                    made = watched_runner(made, entry.flat, config.watched, self._name)
-                entry.runner = made
+                entry.runner = made = self._made_runner(entry.flat, args, kwargs)
         if not self._has_static:
             self._cache.index(args, kwargs, leaves, made)
         return made
+
+    def _made_runner(
+        self, flat: FlatFunction, args: Sequence[object], kwargs: Mapping[str, object]
+    ) -> Runner:
+        plan = self._options.plan(flat, self._static, args, kwargs)
+        program = compiled_call(flat, plan, self._name)
+        made = runner(ready(program, flat))
+        if config.watched:
+            made = watched_runner(made, flat, config.watched, self._name)
+        return plan.runner(made, program, len(flat.consts))
 
     def _program_of(self, call: _Call) -> FlatFunction:
         """Return the program of a call whose entry was traced with other references."""
@@ -170,7 +195,7 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
         flat = self._program_of(call)
         leaves = [x if isinstance(x, Array | Ref) else as_value(x) for x in call.leaves]
         operands = [*flat.consts, *leaves]
-        if self._inline:
+        if self._options.inline:
             trace = current_trace()
             assert trace is not None
             atoms = [atom_in(trace, x) for x in operands]
@@ -186,11 +211,13 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
 
         A type is a ``ShapeDtypeStruct``, an ``ArrayType``, or the ``RefType`` of a reference.
         """
-        return Lowered(*self._traced_for(args, kwargs))
+        return self.trace(*args, **kwargs).lower()
 
-    def trace(self, *args: object, **kwargs: object) -> Jaxpr:
-        """Return the program for these arguments, or for their types."""
-        return self._traced_for(args, kwargs)[0].jaxpr
+    def trace(self, *args: object, **kwargs: object) -> Traced[R]:
+        """Return the call, traced for these arguments or their types; its program is ``jaxpr``."""
+        flat, structure = self._traced_for(args, kwargs)
+        plan = self._options.plan(flat, self._static, args, kwargs)
+        return Traced(flat, structure, plan, self._name)
 
     def eval_shape(self, *args: object, **kwargs: object) -> PyTree:
         """Return the tree of shapes and dtypes for these arguments, or for their types."""
@@ -199,10 +226,7 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
     def _traced_for(
         self, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> tuple[FlatFunction, PyTreeDef]:
-        if any(map(is_abstract, tree.leaves((args, kwargs)))):
-            flat, structure = trace_abstractly(self._fun, args, kwargs, self._static, self._label)
-            return self._through_passes(flat), structure
-        call = self._flatten_call(args, kwargs, axes_in_scope())
+        call = self._flatten_call(args, kwargs, axes_in_scope(), abstract=True)
         return self._program_of(call), call.signature.structure
 
     def traced_call(
@@ -211,6 +235,9 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
         """Return the program of a call, its passes applied, and the leaves of the arguments."""
         call = self._flatten_call(args, kwargs, axes_in_scope())
         return self._program_of(call), call.leaves
+
+    def __repr__(self) -> str:
+        return f"<PjitFunction of {self._fun!r}>"
 
     @property
     def _label(self) -> str:
@@ -227,7 +254,15 @@ def jit(
     *,
     static_argnums: int | Sequence[int] | None = ...,
     static_argnames: str | Sequence[str] | None = ...,
+    donate_argnums: int | Sequence[int] | None = ...,
+    donate_argnames: str | Sequence[str] | None = ...,
+    keep_unused: bool = ...,
     inline: bool = ...,
+    in_shardings: PyTree = ...,
+    out_shardings: PyTree = ...,
+    device: Device | None = ...,
+    backend: str | None = ...,
+    compiler_options: CompilerOptions | None = ...,
     passes: AnyPass | Sequence[AnyPass] | None = ...,
 ) -> JitFunction[P, R]: ...
 @overload
@@ -235,7 +270,15 @@ def jit(
     *,
     static_argnums: int | Sequence[int] | None = ...,
     static_argnames: str | Sequence[str] | None = ...,
+    donate_argnums: int | Sequence[int] | None = ...,
+    donate_argnames: str | Sequence[str] | None = ...,
+    keep_unused: bool = ...,
     inline: bool = ...,
+    in_shardings: PyTree = ...,
+    out_shardings: PyTree = ...,
+    device: Device | None = ...,
+    backend: str | None = ...,
+    compiler_options: CompilerOptions | None = ...,
     passes: AnyPass | Sequence[AnyPass] | None = ...,
 ) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 def jit(
@@ -243,7 +286,15 @@ def jit(
     *,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
+    keep_unused: bool = False,
     inline: bool = False,
+    in_shardings: PyTree = UNSPECIFIED,
+    out_shardings: PyTree = UNSPECIFIED,
+    device: Device | None = None,
+    backend: str | None = None,
+    compiler_options: CompilerOptions | None = None,
     passes: AnyPass | Sequence[AnyPass] | None = None,
 ) -> JitFunction[P, R] | Callable[[Callable[P, R]], JitFunction[P, R]]:
     """Compile ``fun`` with XLA, once for each structure and types of its arguments.
@@ -255,7 +306,17 @@ def jit(
             ``@jit(static_argnums=1)``, a decorator is returned.
         static_argnums: positions of arguments that are compared by value and not traced.
         static_argnames: names of such arguments.
+        donate_argnums: positions of arguments whose memory results reuse, where shape and dtype
+            are equal; a later use of such an argument raises.
+        donate_argnames: names of such arguments.
+        keep_unused: accepted; arguments that the program does not use are kept anyway.
         inline: within another trace, inline the equations instead of adding one call.
+        in_shardings: the sharding of each argument, or a tree prefix of the positional ones; their
+            devices are the first one.
+        out_shardings: that of each result, which it then has as ``sharding``.
+        device: None, or the first device.
+        backend: None, or the platform of the devices.
+        compiler_options: options of XLA by name.
         passes: a pass, a pipeline (``effax.passes``), or a list of these, applied to the program of
             ``fun`` before it is compiled, or before an outer transformation sees it: ``grad(jit(f,
             passes=p))`` is the derivative of ``p(f)``, ``jit(grad(f), passes=p)`` that of ``f``,
@@ -265,15 +326,35 @@ def jit(
         A :class:`JitFunction` of the same arguments and results.
 
     Raises:
-        BadArgument: ``fun`` is not callable, a static argument does not exist, or ``passes`` has
-            something that is not a pass. When called: ``TransformError`` where a pass fails,
-            ``Broken`` where its result is not well formed or has another type.
+        BadArgument: ``fun`` is not callable, a static or donated argument does not exist or is
+            both, or ``passes`` has something that is not a pass. When called: ``TransformError``
+            where a pass fails, ``Broken`` where its result is not well formed or has another type;
+            ``LoweringError`` where XLA has no such option.
+
+    >>> x = jnp.ones(3)
+    >>> effax.jit(lambda x: x + 1, donate_argnums=0)(x)
+    Array([2., 2., 2.], dtype=float32)
+    >>> x.is_deleted()
+    True
     """
+    del keep_unused
     pipeline = None if passes is None else passes_of(passes)
 
     def decorator(fun: Callable[P, R]) -> JitFunction[P, R]:
         check_callable(fun, "jit")
         static = StaticArgs.of(fun, static_argnums, static_argnames)
-        return JitFunction(fun, static, inline, pipeline)
+        donate = StaticArgs.of(fun, donate_argnums, donate_argnames, "donate")
+        static.check_disjoint(donate)
+        options = JitOptions(
+            inline=bool(inline),
+            passes=pipeline,
+            donate=donate,
+            in_shardings=in_shardings,
+            out_shardings=out_shardings,
+            device=device,
+            backend=backend,
+            compiler_options=checked_compiler_options(compiler_options),
+        )
+        return JitFunction(fun, static, options)
 
     return decorator if fun is None else decorator(fun)

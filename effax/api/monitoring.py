@@ -6,16 +6,21 @@ Traces and compilations of jitted functions are events: their durations, in seco
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
 from typing import Final
+
+from effax.arrays.config import config
 
 Listener = Callable[..., object]
 """A function of the event's name, its number (if it has one) and keyword arguments."""
 
 TRACE: Final = "/jax/core/compile/jaxpr_trace_duration"
 COMPILE: Final = "/jax/core/compile/backend_compile_duration"
+
+_logger: Final = logging.getLogger("effax")
 
 _listeners: Final[dict[str, list[Listener]]] = {
     "event": [],
@@ -110,11 +115,18 @@ def clear_event_listeners() -> None:
 
 
 @contextmanager
-def timed(event: str) -> Iterator[None]:
-    """Record the duration of a block as an event."""
+def timed(event: str, what: str) -> Iterator[None]:
+    """Record the duration of a block as an event, and log it under the name ``what``."""
     start = perf_counter()
     try:
         yield
     finally:
+        seconds = perf_counter() - start
+        log(f"Finished {what} in {seconds:.6f} sec")
         if _listeners["duration"]:
-            record_event_duration_secs(event, perf_counter() - start)
+            record_event_duration_secs(event, seconds)
+
+
+def log(message: str) -> None:
+    """Log a message of a trace or compilation, as a warning where ``log_compiles`` is on."""
+    _logger.log(logging.WARNING if config.log_compiles else logging.DEBUG, message)

@@ -1,36 +1,60 @@
-"""The stages of a jitted call as values: lowered for types of arguments, then compiled."""
+"""The stages of a jitted call as values: traced for types of arguments, lowered, compiled."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Generic, TypeVar, cast
+from typing import Final, Generic, TypeVar, cast
 
 from returns.io import IOFailure
 from returns.unsafe import unsafe_perform_io
 
 from effax import tree
 from effax.api.debugging.nans import watched_runner
-from effax.api.dispatch import ready, run_call
+from effax.api.dispatch import Runner, ready, run_call
+from effax.api.jit_options import CallPlan, checked_compiler_options
+from effax.api.monitoring import COMPILE, log, timed
 from effax.api.staging import shapes_of
 from effax.arrays.collector import paused_collector
 from effax.arrays.config import config
 from effax.arrays.ref import TracedRef
+from effax.arrays.sharding import Sharding, SingleDeviceSharding
 from effax.arrays.traced_array import TracedArray
 from effax.arrays.tracing import FlatFunction, check_same_tree, input_type
+from effax.effects import ArgIndex, Row
 from effax.ir.analysis.cost.count import count_cost
-from effax.ir.errors import IllTyped
-from effax.ir.syntax import Jaxpr
+from effax.ir.dtypes import DType
+from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.syntax import ClosedJaxpr, Jaxpr
+from effax.ir.types import Shape, Type
 from effax.lowering import xla
-from effax.lowering.program import CompiledProgram, compile_program, stablehlo_of
+from effax.lowering.persistent import PersistentCache
+from effax.lowering.program import (
+    CompiledProgram,
+    CompilerOptions,
+    compile_program,
+    stablehlo_of,
+)
 from effax.tree import PyTree, PyTreeDef
 
 R = TypeVar("R")
 
+_NO_OPTIONS: Final = CallPlan()
 
-def compiled(jaxpr: Jaxpr) -> CompiledProgram:
-    """Compile a program, or return it from the cache. Raises what lowering or XLA reports."""
+
+def compiled(
+    jaxpr: Jaxpr, donated: tuple[int, ...] = (), options: CompilerOptions = ()
+) -> CompiledProgram:
+    """Compile a program, or return it from the cache. Raises what lowering or XLA reports.
+
+    Args:
+        jaxpr: the program.
+        donated: the positions of inputs whose memory results may reuse.
+        options: options of XLA.
+    """
     with paused_collector():
-        result = compile_program(jaxpr)
+        result = compile_program(jaxpr, donated, options, persistent_cache())
     if isinstance(result, IOFailure):
         raise unsafe_perform_io(result.failure())
     return unsafe_perform_io(result.unwrap())
@@ -51,12 +75,66 @@ def estimates(jaxpr: Jaxpr) -> dict[str, float]:
     return {f"effax {name}": float(count) for name, count in counts.items()}
 
 
-class _Staged:
-    """The traced function of a stage, and the structures and types of its arguments and results."""
+def persistent_cache() -> PersistentCache | None:
+    """Return the directory of compiled programs that the settings name, or None."""
+    directory = config.compilation_cache_dir
+    if directory is None or not config.enable_compilation_cache:
+        return None
+    seconds = config.read("persistent_cache_min_compile_time_secs")
+    raises = bool(config.read("raise_persistent_cache_errors"))
+    return PersistentCache(str(directory), float(str(seconds)), raises)
 
-    def __init__(self, flat: FlatFunction, in_tree: PyTreeDef) -> None:
+
+def compiled_call(flat: FlatFunction, plan: CallPlan, name: str) -> CompiledProgram:
+    """Compile a traced call as its plan says; log it, and warn of unused donations."""
+    n = len(flat.consts)
+    log(f"Compiling jit({name}) with global shapes and types {list(flat.jaxpr.in_types[n:])}")
+    with timed(COMPILE, f"XLA compilation of jit({name})"):
+        donated = tuple([i + n for i in plan.donated])
+        program = compiled(flat.jaxpr, donated, plan.compiler_options)
+    plan.warn_of_unused(program, flat)
+    return program
+
+
+@dataclass(frozen=True)
+class ArgInfo:
+    """The type of a leaf of the arguments, and whether its memory is donated."""
+
+    aval: Type
+    donated: bool
+
+    @property
+    def shape(self) -> Shape:
+        """Return the shape."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> DType:
+        """Return the dtype."""
+        return self.aval.dtype
+
+
+class _Staged:
+    """The traced function of a stage, and the structures and types of its arguments and results.
+
+    Args:
+        flat: the traced function.
+        in_tree: the structure of ``(args, kwargs)``.
+        plan: what the options of ``jit`` mean for the call.
+        name: the name of the function.
+    """
+
+    def __init__(
+        self,
+        flat: FlatFunction,
+        in_tree: PyTreeDef,
+        plan: CallPlan = _NO_OPTIONS,
+        name: str = "<unnamed function>",
+    ) -> None:
         self._flat = flat
         self._in_tree = in_tree
+        self._plan = plan
+        self._name = name
 
     @property
     def flat(self) -> FlatFunction:
@@ -84,6 +162,56 @@ class _Staged:
         """Return the tree of shapes and dtypes of the results."""
         return shapes_of(self._flat)
 
+    @property
+    def args_info(self) -> PyTree:
+        """Return the tree of an :class:`ArgInfo` for each leaf of ``(args, kwargs)``."""
+        types = self._flat.jaxpr.in_types[len(self._flat.consts) :]
+        infos = [ArgInfo(t, i in self._plan.donated) for i, t in enumerate(types)]
+        return tree.unflatten(self._in_tree, infos)
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """Return the positions of the leaves of ``(args, kwargs)`` that are donated."""
+        return self._plan.donated
+
+
+class Traced(_Staged, Generic[R]):
+    """A call that was traced for certain types of arguments.
+
+    >>> traced = effax.jit(lambda x: x + 1).trace(1.0)
+    >>> traced.jaxpr
+    { lambda ; a:~f32[]. let
+        b:~f32[] = add a 1.0:~f32[]
+      in (b,) }
+    >>> traced.lower().compile()(2.0)
+    Array(3., dtype=float32, weak_type=True)
+    """
+
+    @property
+    def jaxpr(self) -> ClosedJaxpr:
+        """Return the program, and the values that it closes over."""
+        return ClosedJaxpr(self._flat.jaxpr, self._flat.consts)
+
+    @property
+    def fun_name(self) -> str:
+        """Return the name of the function."""
+        return self._name
+
+    @property
+    def effects(self) -> Row[ArgIndex]:
+        """Return the effects over the binders of the program."""
+        return self._flat.jaxpr.effects
+
+    @property
+    def out_avals(self) -> PyTree:
+        """Return the tree of types of the results."""
+        return tree.unflatten(self.out_tree, self._flat.jaxpr.out_types)
+
+    def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered[R]:
+        """Return the call, lowered. Modules are portable: ``lowering_platforms`` is ignored."""
+        del lowering_platforms
+        return Lowered(self._flat, self._in_tree, self._plan, self._name)
+
 
 class Lowered(_Staged, Generic[R]):
     """A call that was lowered for certain types of arguments."""
@@ -93,9 +221,38 @@ class Lowered(_Staged, Generic[R]):
         """Return the program before references are discharged."""
         return self._flat.jaxpr
 
-    def as_text(self) -> str:
-        """Return the portable StableHLO module, without calls of a platform's libraries."""
-        return stablehlo_of(self._flat.jaxpr)[1].text
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        """Return the portable StableHLO module, without calls of a platform's libraries.
+
+        Args:
+            dialect: ``stablehlo``, or ``hlo`` for XLA's text before optimisation.
+            debug_info: whether the text has the source line of each equation, as comments.
+
+        Raises BadArgument for another dialect.
+        """
+        n = len(self._flat.consts)
+        donated = [i + n for i in self._plan.donated]
+        text = stablehlo_of(self._flat.jaxpr, donated=donated)[1].text
+        if _is_hlo(dialect):
+            text = xla.computation_of(text).as_hlo_module().to_string()
+        return text + self._sources() if debug_info else text
+
+    def _sources(self) -> str:
+        """Return the program with its source lines, as comments."""
+        lines = [f"// {eqn.prim.name}: {eqn.source}\n" for eqn in self._flat.jaxpr.eqns]
+        return "".join([f"// loc: jit({self._name})\n", *lines])
+
+    def compiler_ir(self, dialect: str | None = None) -> object:
+        """Return the module as an object: jaxlib's ``ir.Module``, or its ``XlaComputation``.
+
+        Args:
+            dialect: ``stablehlo`` or ``hlo``.
+
+        Raises BadArgument for another dialect.
+        """
+        if _is_hlo(dialect):
+            return xla.computation_of(self.as_text())
+        return xla.module_of(self.as_text())
 
     def cost_analysis(self) -> dict[str, float]:
         """Return XLA's estimates for the module before it is optimised, and those of effax.
@@ -111,16 +268,41 @@ class Lowered(_Staged, Generic[R]):
         """
         return xla.module_cost(self.as_text()) | estimates(self._flat.jaxpr)
 
-    def compile(self) -> Compiled[R]:
-        """Compile the call, or return it from the cache."""
-        return Compiled(compiled(self._flat.jaxpr), self._flat, self._in_tree)
+    def compile(self, compiler_options: Mapping[str, object] | None = None) -> Compiled[R]:
+        """Compile the call, or return it from the cache.
+
+        Args:
+            compiler_options: options of XLA by name, beside those of ``jit``.
+
+        Raises:
+            BadArgument: they are not a dict of names.
+            LoweringError: XLA has no such option, or refuses its value.
+        """
+        further = checked_compiler_options(compiler_options)
+        options = {**dict(self._plan.compiler_options), **dict(further)}
+        plan = self._plan._replace(compiler_options=tuple(options.items()))
+        program = compiled_call(self._flat, plan, self._name)
+        return Compiled(program, self._flat, self._in_tree, plan, self._name)
+
+
+def _is_hlo(dialect: str | None) -> bool:
+    if dialect not in (None, "stablehlo", "hlo"):
+        raise BadArgument("unknown dialect", "'stablehlo' or 'hlo'", repr(dialect))
+    return dialect == "hlo"
 
 
 class Compiled(_Staged, Generic[R]):
     """A compiled call for certain types of arguments."""
 
-    def __init__(self, program: CompiledProgram, flat: FlatFunction, in_tree: PyTreeDef) -> None:
-        super().__init__(flat, in_tree)
+    def __init__(
+        self,
+        program: CompiledProgram,
+        flat: FlatFunction,
+        in_tree: PyTreeDef,
+        plan: CallPlan = _NO_OPTIONS,
+        name: str = "<unnamed function>",
+    ) -> None:
+        super().__init__(flat, in_tree, plan, name)
         self._program = program
 
     @property
@@ -143,6 +325,29 @@ class Compiled(_Staged, Generic[R]):
         """Return the bytes of arguments, results and temporaries."""
         return self._program.executable.memory_analysis()
 
+    @property
+    def input_shardings(self) -> PyTree:
+        """Return the tree of shardings of ``(args, kwargs)``."""
+        places = [place or _on_first_device() for place in self._in_places()]
+        return tree.unflatten(self._in_tree, places)
+
+    @property
+    def output_shardings(self) -> PyTree:
+        """Return the tree of shardings of the results."""
+        given = self._plan.outs or [None] * self.out_tree.num_leaves
+        return tree.unflatten(self.out_tree, [place or _on_first_device() for place in given])
+
+    def _in_places(self) -> Sequence[Sharding | None]:
+        return self._plan.ins or [None] * self._in_tree.num_leaves
+
+    def runtime_executable(self) -> object:
+        """Return jaxlib's executable."""
+        return self._program.executable.loaded
+
+    def call(self, *args: object, **kwargs: object) -> R:
+        """Call it, as ``compiled(*args, **kwargs)``."""
+        return self(*args, **kwargs)
+
     def __call__(self, *args: object, **kwargs: object) -> R:
         leaves, treedef = tree.flatten((args, kwargs))
         if any(isinstance(x, TracedArray | TracedRef) for x in leaves):
@@ -163,8 +368,11 @@ class Compiled(_Staged, Generic[R]):
                     expected=str(type_),
                     found=str(found),
                 )
-        call = ready(self._program, self._flat)
-        if not config.watched:
-            return cast(R, run_call(call, leaves))
-        run = watched_runner(partial(run_call, call), self._flat, config.watched, "compiled")
-        return cast(R, run(leaves))
+        run: Runner = partial(run_call, ready(self._program, self._flat))
+        if config.watched:
+            run = watched_runner(run, self._flat, config.watched, "compiled")
+        return cast(R, self._plan.runner(run, self._program, n_consts)(leaves))
+
+
+def _on_first_device() -> Sharding:
+    return SingleDeviceSharding(xla.devices()[0])

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, overload
+from typing import Literal, Protocol, TypeGuard, overload
+
+import numpy as np
 
 from effax import tree
 from effax.api.captures import named_captures
 from effax.api.static import StaticArgs
 from effax.arrays.argument_checks import check_callable, integers
+from effax.arrays.array import Array
 from effax.arrays.config import allowed
 from effax.arrays.ref import Ref
 from effax.arrays.tracing import (
@@ -72,7 +75,19 @@ def is_abstract(x: object) -> bool:
     return isinstance(x, ShapeDtypeStruct | ArrayType | RefType)
 
 
-def abstract_type(x: object, name: str) -> Type:
+class _Shaped(Protocol):
+    shape: Sequence[int]
+    dtype: object
+
+
+def is_duck_typed(x: object) -> TypeGuard[_Shaped]:
+    """Return whether ``x`` is no array, and has a shape and a dtype."""
+    if isinstance(x, Array | Ref | np.ndarray | np.generic):
+        return False
+    return hasattr(x, "shape") and hasattr(x, "dtype")
+
+
+def abstract_type(x: object, name: str = "an argument") -> Type:
     """Return the type of an input, which may be passed as its type.
 
     Raises:
@@ -81,10 +96,12 @@ def abstract_type(x: object, name: str) -> Type:
     """
     if isinstance(x, ShapeDtypeStruct):
         return x.type
-    if not isinstance(x, ArrayType | RefType):
-        return input_type(x, name)
-    check_enabled(x, name)
-    return x
+    if isinstance(x, ArrayType | RefType):
+        check_enabled(x, name)
+        return x
+    if is_duck_typed(x):
+        return array_type(tuple(x.shape), allowed(x.dtype), bool(getattr(x, "weak_type", False)))
+    return input_type(x, name)
 
 
 def check_enabled(type_: Type, name: str) -> None:

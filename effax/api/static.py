@@ -29,21 +29,26 @@ class StaticArgs(NamedTuple):
         fun: Callable[..., object],
         argnums: int | Sequence[int] | None,
         argnames: str | Sequence[str] | None,
+        kind: str = "static",
     ) -> StaticArgs:
-        """Complete positions by names, and names by positions."""
-        nums = () if argnums is None else integers(argnums, "static_argnums")
-        names = () if argnames is None else strings(argnames, "static_argnames")
+        """Complete positions by names, and names by positions; ``kind`` names the options."""
+        nums = () if argnums is None else integers(argnums, f"{kind}_argnums")
+        names = () if argnames is None else strings(argnames, f"{kind}_argnames")
         if not nums and not names:
             return cls((), ())
         try:
             parameters = list(inspect.signature(fun).parameters.values())
         except (TypeError, ValueError):
             return cls(nums, names)
-        return cls._completed(parameters, nums, names)
+        return cls._completed(parameters, nums, names, kind)
 
     @classmethod
     def _completed(
-        cls, parameters: list[inspect.Parameter], nums: tuple[int, ...], names: tuple[str, ...]
+        cls,
+        parameters: list[inspect.Parameter],
+        nums: tuple[int, ...],
+        names: tuple[str, ...],
+        kind: str,
     ) -> StaticArgs:
         kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         positional = [p.name for p in parameters if p.kind in kinds]
@@ -52,14 +57,14 @@ class StaticArgs(NamedTuple):
         for n in nums:
             if not variadic and not -len(positional) <= n < len(positional):
                 raise BadArgument(
-                    "static_argnums is out of range for the parameters of the function",
+                    f"{kind}_argnums is out of range for the parameters of the function",
                     expected=f"less than {len(positional)}",
                     found=str(n),
                 )
         for name in names:
             if not keywords and name not in [p.name for p in parameters]:
                 raise BadArgument(
-                    "static_argnames has a name that is not a parameter of the function",
+                    f"{kind}_argnames has a name that is not a parameter of the function",
                     expected=", ".join(p.name for p in parameters),
                     found=name,
                 )
@@ -67,6 +72,17 @@ class StaticArgs(NamedTuple):
         all_nums = {*nums, *(positional.index(n) for n in names if n in positional)}
         all_names = {*names, *(positional[n] for n in nums if n < len(positional))}
         return cls(tuple(sorted(all_nums)), tuple(sorted(all_names)))
+
+    def check_disjoint(self, donated: StaticArgs) -> None:
+        """Raise BadArgument where an argument is static and donated."""
+        for what, mine, theirs in zip(("argnums", "argnames"), self, donated, strict=True):
+            both = [x for x in mine if x in theirs]
+            if both:
+                raise BadArgument(
+                    f"static_{what} and donate_{what} cannot intersect",
+                    expected="arguments that are static, or donated",
+                    found=", ".join(map(str, both)),
+                )
 
     def split(
         self, fun: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]

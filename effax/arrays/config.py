@@ -53,6 +53,8 @@ class Config(threading.local):
     default_matmul_precision: str | None = None
     check_tracer_leaks: bool = False
     log_compiles: bool = False
+    compilation_cache_dir: str | None = None
+    enable_compilation_cache: bool = True
     watched: tuple[str, ...] = ()
     call_key: object = False
 

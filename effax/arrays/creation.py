@@ -14,6 +14,7 @@ from effax.arrays.axes import ShapeLike, plain_shape
 from effax.arrays.binding import bind1
 from effax.arrays.config import config
 from effax.arrays.conversion import as_value, from_numpy, is_python_scalar, not_an_array
+from effax.arrays.device_array import DeviceArray
 from effax.arrays.joining import stack
 from effax.arrays.promotion import default_dtype, dtype_of
 from effax.arrays.ref import Ref
@@ -69,6 +70,14 @@ def array(
     return sh.expand_dims(made, tuple(range(missing))) if missing > 0 else made
 
 
+def copied(x: Array) -> Array:
+    """Return an array of its own: the memory of ``x`` may be donated or deleted later."""
+    if isinstance(x, DeviceArray):
+        # A donation copies memory of which there is a view.
+        return DeviceArray(x.numpy().view(), x.type)
+    return bind1(Copy(), x)
+
+
 def asarray(
     a: object, dtype: DTypeLike | None = None, order: str | None = None, *, copy: bool | None = None
 ) -> Array:
@@ -94,7 +103,7 @@ def asarray(
         raise BadArgument("arrays are in row-major order", "order 'C' or 'K'", repr(order))
     if isinstance(a, Array):
         made = a if dtype is None else pr.astype(a, dtype)
-        return bind1(Copy(), made) if copy and made is a and type(a) is TracedArray else made
+        return copied(a) if copy and made is a else made
     if is_python_scalar(a):
         return _number(a, dtype)
     if isinstance(a, np.ndarray | np.generic):

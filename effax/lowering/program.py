@@ -7,10 +7,11 @@ Lowering is pure; compiling and running are not, and return an ``IOResult``.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
-from typing import Final
+from typing import Final, TypeAlias
 
 from returns.io import IOFailure, IOResult, IOSuccess
 
@@ -20,6 +21,7 @@ from effax.ir.state import Cache, register_cache
 from effax.ir.syntax import Jaxpr
 from effax.lowering import xla
 from effax.lowering.call_depth import check_levels, shallow
+from effax.lowering.persistent import PersistentCache
 from effax.lowering.physical import physical
 from effax.lowering.rules.default import DEFAULT, HOST_LIBRARIES
 from effax.lowering.stablehlo import Module, lower
@@ -41,12 +43,19 @@ class CompiledProgram:
         executable: takes one buffer for each input; returns the results, then the new buffers of
             the references that the program changes, in the memory of the old ones unless it calls
             Python functions.
+        donated: the positions of the inputs whose memory results reuse; a caller that passes
+            buffers of its own must not use them again.
     """
 
     jaxpr: Jaxpr
     discharged: Discharged
     module: Module
     executable: xla.Executable
+    donated: tuple[int, ...] = ()
+
+
+CompilerOptions: TypeAlias = tuple[tuple[str, object], ...]
+"""Options of XLA, by name."""
 
 
 class _Cache:
@@ -54,20 +63,20 @@ class _Cache:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.programs: OrderedDict[Jaxpr, CompiledProgram] = OrderedDict()
+        self.programs: OrderedDict[Hashable, CompiledProgram] = OrderedDict()
         self.lock = Lock()
 
-    def find(self, jaxpr: Jaxpr) -> CompiledProgram | None:
+    def find(self, key: Hashable) -> CompiledProgram | None:
         with self.lock:
-            found = self.programs.get(jaxpr)
+            found = self.programs.get(key)
             if found is not None:
                 # The key in the dictionary is found by identity, without a comparison.
-                self.programs.move_to_end(found.jaxpr)
+                self.programs.move_to_end(found.jaxpr if isinstance(key, Jaxpr) else key)
             return found
 
-    def keep(self, jaxpr: Jaxpr, program: CompiledProgram) -> None:
+    def keep(self, key: Hashable, program: CompiledProgram) -> None:
         with self.lock:
-            self.programs[jaxpr] = program
+            self.programs[key] = program
             while len(self.programs) > self.limit:
                 self.programs.popitem(last=False)
 
@@ -108,7 +117,10 @@ def native_rules() -> LoweringRules:
 
 
 def stablehlo_of(
-    jaxpr: Jaxpr, name: str = "main", rules: LoweringRules = DEFAULT
+    jaxpr: Jaxpr,
+    name: str = "main",
+    rules: LoweringRules = DEFAULT,
+    donated: Sequence[int] = (),
 ) -> tuple[Discharged, Module]:
     """Return the discharged program and its module.
 
@@ -120,35 +132,74 @@ def stablehlo_of(
         jaxpr: the program.
         name: the name of the module.
         rules: the lowering rules; by default those of modules that run on any platform.
+        donated: the positions of further inputs whose memory results reuse, where one of their
+            shape and dtype is left.
 
     Raises:
         EffaxError: a pass or the lowering of a primitive does not apply.
     """
     done = without_refs(jaxpr)
     done = done._replace(jaxpr=shallow(physical(done.jaxpr)))
-    aliases = [(i, done.n_outs + k) for k, i in enumerate(done.changed)]
+    aliases = [
+        *donations(done, donated),
+        *[(i, done.n_outs + k) for k, i in enumerate(done.changed)],
+    ]
     module = unwrap(lower(done.jaxpr, name=name, aliases=aliases, rules=rules))
     if module.host_calls and aliases:
         module = unwrap(lower(done.jaxpr, name=name, rules=rules))
     return done, module
 
 
-def compile_program(jaxpr: Jaxpr) -> IOResult[CompiledProgram, EffaxError]:
-    """Compile a program, or return the cached executable."""
+def donations(done: Discharged, donated: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the pairs of a donated input and the result that reuses its memory, in order."""
+    left = [i for i in donated if i not in done.refs]
+    pairs: list[tuple[int, int]] = []
+    for k, out in enumerate(done.jaxpr.outs[: done.n_outs]):
+        kind = (out.type.shape, out.type.dtype)
+        types = {i: done.jaxpr.binders[i].type for i in left}
+        fits = [i for i, t in types.items() if (t.shape, t.dtype) == kind]
+        if fits:
+            left.remove(fits[0])
+            pairs.append((fits[0], k))
+    return pairs
+
+
+def compile_program(
+    jaxpr: Jaxpr,
+    donated: tuple[int, ...] = (),
+    options: CompilerOptions = (),
+    directory: PersistentCache | None = None,
+) -> IOResult[CompiledProgram, EffaxError]:
+    """Compile a program, or return the cached executable.
+
+    Args:
+        jaxpr: the program.
+        donated: the positions of inputs whose memory results may reuse.
+        options: options of XLA.
+        directory: the compiled programs of earlier processes.
+    """
     jaxpr = without_rules(jaxpr)
-    found = _cache.find(jaxpr)
+    key: Hashable = (jaxpr, donated, options) if donated or options else jaxpr
+    found = _cache.find(key)
     if found is not None:
         return IOSuccess(found)
     try:
-        done, module = stablehlo_of(jaxpr, rules=native_rules())
+        done, module = stablehlo_of(jaxpr, rules=native_rules(), donated=donated)
         check_levels(done.jaxpr, xla.max_nesting())
-        executable = xla.compile_module(
-            module.text, len(done.jaxpr.binders), module.out_types, host_calls=module.host_calls
+        make = partial(
+            xla.compile_module,
+            module.text,
+            len(done.jaxpr.binders),
+            module.out_types,
+            host_calls=module.host_calls,
+            options=options,
         )
+        executable = directory.executable(module, options, make) if directory else make()
     except EffaxError as error:
         return IOFailure(error)
-    program = CompiledProgram(jaxpr, done, module, executable)
-    _cache.keep(jaxpr, program)
+    used = tuple([i for i, _ in donations(done, donated)])
+    program = CompiledProgram(jaxpr, done, module, executable, used)
+    _cache.keep(key, program)
     return IOSuccess(program)
 
 

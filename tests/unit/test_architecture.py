@@ -31,6 +31,7 @@ NAMESPACES = {
 CLASSES_OF_TWO_LAYERS = {
     "Elementwise": "the base of built-in primitives, and the one for users' primitives",
     "Linear": "an argument of a transpose rule, by its variable and by its array",
+    "Traced": "a finished trace, and JAX's name of a traced call",
 }
 FUNCTIONS_OF_TWO_LAYERS = {
     "broadcast_shapes": "NumPy's function of shapes, and the one that names the caller in errors",

@@ -48,6 +48,7 @@ from effax.lowering.xla.executable import (
     Optimization,
     Run,
     compile_module,
+    computation_of,
     from_portable,
     load_executable,
     module_cost,
@@ -55,6 +56,7 @@ from effax.lowering.xla.executable import (
 )
 from effax.lowering.xla.host import TARGET as HOST_TARGET
 from effax.lowering.xla.host import effects_barrier
+from effax.lowering.xla.host import parsed as module_of
 from effax.lowering.xla.lapack import has_lapack, lapack_target
 from effax.lowering.xla.signature import ModuleSignature, signature
 
@@ -74,6 +76,7 @@ __all__ = [
     "buffer_array_type",
     "buffer_contents",
     "compile_module",
+    "computation_of",
     "delete",
     "devices",
     "dlpack_device",
@@ -86,6 +89,7 @@ __all__ = [
     "load_executable",
     "max_nesting",
     "module_cost",
+    "module_of",
     "new_ref_buffer",
     "pointer",
     "put",

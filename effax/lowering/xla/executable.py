@@ -57,6 +57,31 @@ class MemoryStats:
     code_bytes: int
     peak_bytes: int
 
+    @property
+    def argument_size_in_bytes(self) -> int:
+        """Return ``argument_bytes``, under JAX's name."""
+        return self.argument_bytes
+
+    @property
+    def output_size_in_bytes(self) -> int:
+        """Return ``output_bytes``, under JAX's name."""
+        return self.output_bytes
+
+    @property
+    def temp_size_in_bytes(self) -> int:
+        """Return ``temp_bytes``, under JAX's name."""
+        return self.temp_bytes
+
+    @property
+    def alias_size_in_bytes(self) -> int:
+        """Return ``alias_bytes``, under JAX's name."""
+        return self.alias_bytes
+
+    @property
+    def generated_code_size_in_bytes(self) -> int:
+        """Return ``code_bytes``, under JAX's name."""
+        return self.code_bytes
+
 
 @final
 class Executable:
@@ -256,6 +281,7 @@ def compile_module(
     out_types: Sequence[ArrayType],
     optimization: Optimization = 3,
     host_calls: Sequence[HostCall] = (),
+    options: Sequence[tuple[str, object]] = (),
 ) -> Executable:
     """Compile the function ``main`` of a StableHLO module.
 
@@ -268,6 +294,7 @@ def compile_module(
         optimization: the optimization level of the code generator.
         host_calls: the Python functions that the module, as text, calls by index. They take NumPy
             arrays, and return a sequence of them.
+        options: options of XLA, by name.
 
     Raises:
         LoweringError: the text does not parse or verify, XLA cannot compile it, or the counts
@@ -275,14 +302,15 @@ def compile_module(
     """
     xla = backend()
     prepare_for(module)
-    options = _options(optimization)
+    compile_options = _options(optimization)
+    compile_options.env_option_overrides = list(options)
     calls = HostCalls(host_calls) if host_calls else None
     try:
         if calls is None or isinstance(module, bytes):
-            loaded = xla.client.compile_and_load(module, xla.device_list, options)
+            loaded = xla.client.compile_and_load(module, xla.device_list, compile_options)
         else:
             loaded = xla.client.compile_and_load(
-                parsed(module), xla.device_list, options, host_callbacks=calls.functions
+                parsed(module), xla.device_list, compile_options, host_callbacks=calls.functions
             )
     except RuntimeError as error:
         raise _not_compiled(module, error) from error
@@ -328,6 +356,20 @@ def to_portable(text: str, version: str | None = None) -> bytes:
     except (RuntimeError, ValueError) as error:
         what = f"this module cannot be written for StableHLO {wanted}"
         raise _not_compiled(text, error, what) from error
+
+
+def computation_of(text: str) -> _jax.XlaComputation:
+    """Return a module as XLA's computation, before it is optimised.
+
+    Raises:
+        LoweringError: XLA cannot read the module.
+    """
+    from jaxlib import _jax
+
+    try:
+        return _jax.mlir.mlir_module_to_xla_computation(text)
+    except (RuntimeError, ValueError) as error:
+        raise LoweringError("XLA cannot read the module", found=str(error).strip()) from error
 
 
 def module_cost(text: str) -> dict[str, float]:
@@ -443,8 +485,9 @@ def _not_run(n_args: int, buffers: Sequence[Buffer], error: RuntimeError) -> Low
         f"{buffer.aval.array_type}{' (deleted or donated)' * buffer.is_deleted()}"
         for buffer in buffers
     )
+    lost = any(buffer.is_deleted() for buffer in buffers)
     return LoweringError(
-        f"this call failed: {report}",
+        "an argument has been deleted or donated" if lost else f"this call failed: {report}",
         expected=f"{n_args} live buffers, of the types that it was compiled for, "
         "each donated at most once",
         found=f"({given})",

@@ -91,7 +91,7 @@ def test_an_exception_inside_leaves_nothing(name: str) -> None:
         # Some of these functions are no conditions or rules; they are refused, not confused.
         assert name in {"the condition", "the fwd rule"}
     assert current_trace() is None
-    assert "scope of f" not in str(effax.jit(jnp.sin).trace(1.0).eqns[0].source)
+    assert "scope of f" not in str(effax.jit(jnp.sin).trace(1.0).jaxpr.eqns[0].source)
 
 
 def test_the_function_itself_is_called_again() -> None:

@@ -25,7 +25,7 @@ def test_types_trace_to_the_program_of_values() -> None:
     assert jax.make_jaxpr(add_to)(*types) == jax.make_jaxpr(add_to)(*values)
     assert jax.eval_shape(add_to, *types) == jax.eval_shape(add_to, *values)
     assert jax.effects_of(add_to)(*types) == jax.effects_of(add_to)(*values)
-    assert jax.jit(add_to).trace(*types) == jax.jit(add_to).trace(*values)
+    assert jax.jit(add_to).trace(*types).jaxpr == jax.jit(add_to).trace(*values).jaxpr
     assert [jax.typeof(x) for x in (types[0], ROW)] == [types[0], ROW]
 
 

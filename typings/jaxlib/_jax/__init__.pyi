@@ -106,6 +106,7 @@ class ExecutableBuildOptions:
     debug_options: DebugOptions
 
 class CompileOptions:
+    env_option_overrides: list[tuple[str, object]]
     num_replicas: int
     num_partitions: int
     executable_build_options: ExecutableBuildOptions

@@ -370,7 +370,7 @@ def test_rules_are_passes_of_jit() -> None:
         return effax.lax.fori_loop(0, 3, lambda _, c: c * jnp.exp(x), x) + ref[0]
 
     fast = effax.jit(step, passes=memory)
-    assert {"addupdate", "exp"} <= {eqn.prim.name for eqn in fast.trace(1.0).eqns}
+    assert {"addupdate", "exp"} <= {eqn.prim.name for eqn in fast.trace(1.0).jaxpr.eqns}
     one = jnp.ones(())
     assert fast(one) == pytest.approx(math.exp(3) + 1) and ref[0] == 1
     assert step(one) == pytest.approx(math.exp(3) + 2) and ref[0] == 2

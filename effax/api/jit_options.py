@@ -1,0 +1,208 @@
+"""The options of ``jit`` beyond static arguments: donation, placement, options of the compiler."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeAlias, final
+
+from effax import tree
+from effax.api.devices import devices
+from effax.api.dispatch import Runner
+from effax.api.static import StaticArgs
+from effax.arrays.device_array import DeviceArray
+from effax.arrays.placed import check_device, placement
+from effax.arrays.sharding import PartitionSpec, Sharding
+from effax.arrays.tracing import FlatFunction
+from effax.ir.errors import BadArgument
+from effax.ir.types import ArrayType
+from effax.lowering.program import CompiledProgram
+from effax.passes.pipeline import AnyPass
+from effax.tree import PyTree
+
+CompilerOptions: TypeAlias = Mapping[str, bool | int | float | str]
+"""Options of XLA by name, such as ``{"xla_cpu_enable_fast_math": True}``."""
+
+
+@final
+class Unspecified:
+    """The value of an option that is not passed, where None has a meaning."""
+
+    def __repr__(self) -> str:
+        return "unspecified"
+
+
+UNSPECIFIED = Unspecified()
+
+
+class JitOptions(NamedTuple):
+    """The options of one jitted function.
+
+    Attributes:
+        inline: whether calls within another trace are inlined.
+        passes: the pass that is applied to the program.
+        donate: the arguments whose memory results may reuse.
+        in_shardings: the shardings of the arguments, a tree prefix of the positional ones.
+        out_shardings: those of the results, a tree prefix.
+        device: the device, None or the first one.
+        backend: the platform, or None.
+        compiler_options: options of XLA.
+    """
+
+    inline: bool = False
+    passes: AnyPass | None = None
+    donate: StaticArgs = StaticArgs((), ())
+    in_shardings: PyTree = UNSPECIFIED
+    out_shardings: PyTree = UNSPECIFIED
+    device: object = None
+    backend: str | None = None
+    compiler_options: tuple[tuple[str, object], ...] = ()
+
+    @property
+    def are_plain(self) -> bool:
+        """Return whether programs depend on the function and its arguments alone."""
+        return self._replace(inline=False) == JitOptions()
+
+    def plan(
+        self, flat: FlatFunction, static: StaticArgs, args: Sequence[object], kwargs: _Kwargs
+    ) -> CallPlan:
+        """Return what the options mean for a call with these arguments, static ones included.
+
+        Raises:
+            BadArgument: a device or a sharding is not of the first device, or the options do not
+                fit the structure of the arguments or results.
+            IllTyped: a sharding does not divide an argument or a result.
+        """
+        if self.are_plain:
+            return CallPlan()
+        if self.backend is not None:
+            devices(self.backend)
+        if self.device is not None:
+            check_device(self.device, "jit: device")
+        n_consts = len(flat.consts)
+        types = flat.jaxpr.in_types[n_consts:]
+        outs = [t for t in flat.jaxpr.out_types if isinstance(t, ArrayType)]
+        dynamic = [x for i, x in enumerate(args) if i not in static.nums]
+        positional = len(tree.leaves(dynamic))
+        ins = self._places(self.in_shardings, tuple(dynamic), "in_shardings", types[:positional])
+        result = tree.unflatten(flat.out_tree, range(len(outs)))
+        return CallPlan(
+            donated=self._donated(static, args, kwargs),
+            compiler_options=self.compiler_options,
+            ins=[*ins, *[None] * (len(types) - positional)],
+            outs=self._places(self.out_shardings, result, "out_shardings", outs),
+        )
+
+    def _donated(
+        self, static: StaticArgs, args: Sequence[object], kwargs: _Kwargs
+    ) -> tuple[int, ...]:
+        """Return the positions of the leaves whose memory results may reuse."""
+        nums, names = self.donate
+        flags = [tree.map(lambda _, d=i in nums: d, x) for i, x in enumerate(args)]
+        by_name = {k: tree.map(lambda _, d=k in names: d, x) for k, x in kwargs.items()}
+        dynamic = [f for i, f in enumerate(flags) if i not in static.nums]
+        named = {k: f for k, f in by_name.items() if k not in static.names}
+        return tuple([i for i, f in enumerate(tree.leaves((dynamic, named))) if f])
+
+    def _places(
+        self, shardings: PyTree, of: PyTree, what: str, types: Sequence[object]
+    ) -> list[Sharding | None]:
+        """Return the sharding of each leaf. Raises as :meth:`plan`."""
+        if shardings is UNSPECIFIED or shardings is None:
+            return [None] * len(types)
+        if isinstance(shardings, Sharding | PartitionSpec):
+            entries: list[object] = [shardings] * len(types)
+        else:
+            whole = tuple(shardings) if isinstance(of, tuple) else shardings
+            entries = tree.leaves(tree.broadcast(whole, of, is_leaf=_is_place), is_leaf=_is_place)
+        places: list[Sharding | None] = []
+        for entry, type_ in zip(entries, types, strict=True):
+            if isinstance(entry, PartitionSpec):
+                raise BadArgument(
+                    f"jit: {what} has a specification without a mesh",
+                    expected="a sharding",
+                    found=repr(entry),
+                    remedy="`NamedSharding(mesh, spec)`",
+                )
+            place = None if entry is UNSPECIFIED else placement(entry, f"jit: {what}")
+            if place is not None and isinstance(type_, ArrayType):
+                place.shard_shape(type_.shape)
+            places.append(place)
+        return places
+
+
+_Kwargs: TypeAlias = Mapping[str, object]
+
+
+def _is_place(x: object) -> bool:
+    return x is None or isinstance(x, Sharding | PartitionSpec | Unspecified)
+
+
+class CallPlan(NamedTuple):
+    """The options of a call, by the leaves of its arguments and results.
+
+    Attributes:
+        donated: the positions of the leaves whose memory results may reuse.
+        compiler_options: options of XLA.
+        ins: the sharding of each leaf of the arguments, or None; empty for all None.
+        outs: that of each leaf of the results.
+    """
+
+    donated: tuple[int, ...] = ()
+    compiler_options: tuple[tuple[str, object], ...] = ()
+    ins: Sequence[Sharding | None] = ()
+    outs: Sequence[Sharding | None] = ()
+
+    def runner(self, run: Runner, program: CompiledProgram, n_consts: int) -> Runner:
+        """Return the function that runs a call, donates its arguments and places its results."""
+        used = [i - n_consts for i in program.donated]
+        made = _donating(run, used) if used else run
+        return _placing(made, self.outs) if any(x is not None for x in self.outs) else made
+
+    def warn_of_unused(self, program: CompiledProgram, flat: FlatFunction) -> None:
+        """Warn of donated arguments whose memory no result can reuse."""
+        n = len(flat.consts)
+        unused = [i for i in self.donated if i + n not in program.donated]
+        types = [flat.jaxpr.in_types[i + n] for i in unused]
+        # References are updated in place anyway.
+        shown = [str(t) for t in types if isinstance(t, ArrayType)]
+        if shown:
+            warnings.warn(
+                f"Some donated buffers were not usable: {', '.join(shown)}: no result has their "
+                "shape and dtype",
+                stacklevel=5,
+            )
+
+
+def _donating(run: Runner, donated: Sequence[int]) -> Runner:
+    def run_and_forget(leaves: Sequence[object]) -> object:
+        result = run(leaves)
+        for i in donated:
+            x = leaves[i]
+            if isinstance(x, DeviceArray):
+                x.delete()
+        return result
+
+    return run_and_forget
+
+
+def _placing(run: Runner, places: Sequence[Sharding | None]) -> Runner:
+    def run_and_place(leaves: Sequence[object]) -> object:
+        found, structure = tree.flatten(run(leaves))
+        placed = [x.placed(s) for x, s in zip(found, places, strict=True)]
+        return tree.unflatten(structure, placed)
+
+    return run_and_place
+
+
+def checked_compiler_options(options: object) -> tuple[tuple[str, object], ...]:
+    """Return the options of XLA as pairs. Raises BadArgument."""
+    if options is None:
+        return ()
+    if not isinstance(options, Mapping) or not all(isinstance(k, str) for k in options):
+        raise BadArgument(
+            "compiler_options are options of XLA by name",
+            expected="a dict, such as {'xla_cpu_enable_fast_math': True}",
+            found=f"{options!r:.80}",
+        )
+    return tuple(options.items())
