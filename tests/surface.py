@@ -51,6 +51,7 @@ MODULES: Final = (
     "effax.profiler",
     "effax.version",
     "effax.experimental",
+    "effax.experimental.checkify",
     "effax.ops",
     "effax.export",
     "effax.ir",

@@ -268,8 +268,8 @@ def _mask_positions(entry: object) -> list[object]:
     """Return the positions of the true elements of a boolean mask, an entry an axis."""
     if isinstance(entry, bool | np.bool_):
         return [_Truth(bool(entry))]
-    if isinstance(entry, list):
-        entry = _from_list(entry)
+    if isinstance(entry, list) or type(entry) is tuple:
+        entry = _from_sequence(entry)
     if not isinstance(entry, np.ndarray | Array) or entry.dtype != np.bool_:
         return [entry]
     with concretization(BooleanIndexError):
@@ -280,7 +280,7 @@ def _mask_positions(entry: object) -> list[object]:
     return [_MaskPositions(p.astype(np.int32), n) for p, n in zip(found, mask.shape, strict=True)]
 
 
-def _from_list(entry: list[object]) -> object:
+def _from_sequence(entry: Sequence[object]) -> object:
     return ops.asarray(entry) if entry else np.zeros(0, np.int32)
 
 
@@ -369,10 +369,9 @@ def _static_pick(index: int, axis: int, place: _IndexedArray) -> tuple[Pick, Arr
     if place.strict:
         raise _outside(index, axis, place)
     _check_nonempty(axis, place)
-    if place.mode is Mode.CLIP:
-        return Pick(0 if index < 0 else size - 1), None
     # Static positions are in bounds, but an operand may be out of bounds.
-    return Pick(None), from_numpy(np.asarray(size, np.int32))
+    at = index + size if index < 0 else index
+    return Pick(None), from_numpy(np.asarray(np.clip(at, -(2**31), 2**31 - 1), np.int32))
 
 
 def _slice(entry: slice, size: int, name: str) -> Span:

@@ -27,6 +27,7 @@ PUBLIC: Final = (
     "jax.dtypes",
     "jax.errors",
     "jax.experimental",
+    "jax.experimental.checkify",
     "jax.export",
     "jax.flatten_util",
     "jax.lax",

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from effax.api.callbacks import io_callback
+from effax.experimental import checkify as checkify
 
-__all__ = ["io_callback"]
+__all__ = ["checkify", "io_callback"]

@@ -206,5 +206,25 @@ class InvalidValue(EffaxError, FloatingPointError):
     """A call or an operation computes a nan or an infinity, while ``debug_nans`` is on."""
 
 
+class CheckError(EffaxError, ValueError):
+    """A check fails while a program runs, or an error value is raised."""
+
+
+class FailedCheckError(CheckError):
+    """A predicate that a program checks is false."""
+
+
+class NaNError(CheckError):
+    """An operation computes a nan."""
+
+
+class DivisionByZeroError(CheckError):
+    """A divisor is zero."""
+
+
+class OOBError(CheckError):
+    """An index is out of bounds."""
+
+
 class LoweringError(EffaxError, RuntimeError):
     """A program cannot be compiled or run."""

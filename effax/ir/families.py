@@ -38,6 +38,7 @@ FAMILIES: Final = (
     "collective",
     "host",
     "keys",
+    "check",
 )
 """All families, in the order in which random programs choose among their steps."""
 

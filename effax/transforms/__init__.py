@@ -12,6 +12,7 @@ The package has the transformations, the passes that shrink programs, the langua
 
 from __future__ import annotations
 
+from effax.transforms.checkify.engine import CheckedProgram, checkify
 from effax.transforms.discharge import Discharged, discharge
 from effax.transforms.framework.rules import (
     NO_RULES,
@@ -118,6 +119,7 @@ __all__ = [
     "BatchOut",
     "BatchRule",
     "Body",
+    "CheckedProgram",
     "Checkpoints",
     "CostFunction",
     "CotangentSpec",
@@ -168,6 +170,7 @@ __all__ = [
     "Vmapped",
     "accumulate",
     "bounded",
+    "checkify",
     "cse",
     "dce",
     "dead_stores",

@@ -8,7 +8,16 @@ from typing import Any, Final
 
 from effax import passes
 from effax.ir import Eqn, Jaxpr, parse
-from effax.ir.prims import Jit, While
+from effax.ir.errors import (
+    CheckError,
+    DivisionByZeroError,
+    FailedCheckError,
+    NaNError,
+    OOBError,
+)
+from effax.ir.primitive import ByReference, Value
+from effax.ir.prims import Failure, Failures, Jit, While
+from effax.ir.types import ArrayType, array_type
 from effax.lowering.program import stablehlo_of
 from effax.passes import Pass, unroll_to, unwrap
 from effax.testing.laws.partial_eval import keep_cheap, keep_contractions, keep_nothing
@@ -37,6 +46,7 @@ from effax.transforms import (
     transpose,
     vmap,
 )
+from effax.transforms.checkify.engine import CheckedProgram, checkify
 from effax.transforms.rules.custom.dense import DenseForward
 from effax.transforms.spmd.pvary_insertion import insert_pvary
 from tests.golden import validation as v
@@ -59,9 +69,22 @@ def _forward(label: str, n_outs: int, text: str) -> DenseForward:
     return DenseForward(parse(text), 0, n_outs, label)
 
 
-REFERENCES: Final = {
+@dataclass(frozen=True)
+class Negative(Failure):
+    """The failure of a number below zero."""
+
+    error: type[CheckError] = FailedCheckError
+    payload: tuple[ArrayType, ...] = (array_type((), "float32"),)
+    label: str = "negative"
+
+    def message(self, *payload: Value) -> str:
+        return f"{payload[0]} is negative"
+
+
+REFERENCES: Final[Mapping[str, ByReference]] = {
     rule.label: rule
     for rule in (
+        Failures.of([Negative()], "negative"),
         _forward("identity", 1, "{ lambda ; a:f32[] b:f32[]. let  in (a, b) }"),
         _forward(
             "sine",
@@ -77,7 +100,14 @@ REFERENCES: Final = {
         ),
     )
 }
-"""The rules to which programs in golden files refer."""
+"""The rules and failures to which programs in golden files refer."""
+
+ERRORS: Final = {
+    "user": FailedCheckError,
+    "nan": NaNError,
+    "division": DivisionByZeroError,
+    "index": OOBError,
+}
 
 POLICIES: Final = {
     "keep_nothing": keep_nothing,
@@ -184,6 +214,10 @@ def _bounded(jaxpr: Jaxpr, max_steps: int, checkpoints: str = "SQRT") -> Jaxpr:
     return bounded(eqn.prim, max_steps, Checkpoints[checkpoints])
 
 
+def _checkify(jaxpr: Jaxpr, errors: tuple[str, ...]) -> CheckedProgram:
+    return unwrap(checkify(jaxpr, frozenset(ERRORS[name] for name in errors)))
+
+
 def _insert_pvary(jaxpr: Jaxpr, varies: tuple[tuple[str, ...], ...]) -> Jaxpr:
     """Insert ``pvary`` given the axes along which each input varies."""
     return insert_pvary(jaxpr, tuple(map(frozenset, varies)), jaxpr.free_axes)
@@ -239,6 +273,7 @@ SUBJECTS: Final[dict[str, Subject]] = {
     "outline": Subject(_outline, v.check_same_bits),
     "rewriting": Subject(_rewrite, v.check_same_values),
     "bounded": Subject(_bounded, v.check_bounded),
+    "checkify": Subject(_checkify, v.check_checkified),
     "insert_pvary": Subject(_insert_pvary, v.check_pvary),
     "lowering": Subject(_lower, v.check_module),
     "unroll": _of_passes(_unroll),

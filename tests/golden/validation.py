@@ -14,6 +14,7 @@ from effax import lowering
 from effax.ir import Builder, Jaxpr, RefType, is_inexact
 from effax.ir.analysis.queries import size
 from effax.ir.axes import Axis
+from effax.ir.errors import CheckError
 from effax.ir.eval.spmd import Devices, evaluate_spmd
 from effax.ir.primitive import Value
 from effax.lowering.program import stablehlo_of
@@ -57,6 +58,7 @@ from effax.transforms import (
     Vmapped,
     vmap,
 )
+from effax.transforms.checkify.engine import CheckedProgram
 
 Options = Mapping[str, Any]
 
@@ -271,6 +273,20 @@ def check_discharged(jaxpr: Jaxpr, options: Options, made: Discharged) -> None:
         new = dict(zip(made.changed, found[made.n_outs :], strict=True))
         contents = [new.get(i, inputs[i]) for i in made.refs]
         check_outcomes(run(whole, inputs), Outcome(found[: made.n_outs], contents))
+
+
+def check_checkified(jaxpr: Jaxpr, options: Options, made: CheckedProgram) -> None:
+    """Compare where the program does not raise; where it does, there is an error."""
+    n = len(jaxpr.outs)
+    for seed in SEEDS:
+        inputs = random_inputs(jaxpr.in_types, seed)
+        found = run(made.jaxpr, inputs)
+        try:
+            expected = run(jaxpr, inputs)
+        except CheckError:
+            assert int(found.outs[n])
+        else:
+            check_outcomes(expected, Outcome(found.outs[:n], found.contents))
 
 
 def check_pvary(jaxpr: Jaxpr, options: Options, made: Jaxpr) -> None:

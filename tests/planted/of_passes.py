@@ -13,6 +13,8 @@ from effax.ir.prims import index as ix
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 from effax.ir.types import COUNTER, Type
 from effax.testing.laws.transformations import Passes
+from effax.transforms.checkify.conditions import Errors
+from effax.transforms.checkify.engine import CheckedProgram
 from effax.transforms.discharge import discharge
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import (
@@ -212,7 +214,37 @@ def _rotated(ins: tuple[Atom, ...]) -> tuple[Atom, ...]:
     return ins
 
 
+def last_failure(jaxpr: Jaxpr, errors: Errors) -> CheckedProgram:
+    """Every failure is written, so that the last one is reported."""
+    made = RIGHT.checkify(jaxpr, errors)
+    # The conjunction with "there is no earlier one" becomes a conjunction with itself.
+    eqns = [
+        e._replace(ins=(e.ins[0], e.ins[0])) if isinstance(e.prim, p.And) else e
+        for e in made.jaxpr.eqns
+    ]
+    return made._replace(jaxpr=made.jaxpr.replace(eqns=eqns))
+
+
+def failure_overwrites(jaxpr: Jaxpr, errors: Errors) -> CheckedProgram:
+    """The first result is the number of the failure."""
+    made = RIGHT.checkify(jaxpr, errors)
+    n = len(jaxpr.outs)
+    return made._replace(jaxpr=made.jaxpr.replace(outs=[made.jaxpr.outs[n], *made.jaxpr.outs[1:]]))
+
+
 BUGS: tuple[Bug, ...] = (
+    Bug(
+        "the last failure is reported",
+        "checkify",
+        ("math.of_positive",),
+        replace(RIGHT, checkify=last_failure),
+    ),
+    Bug(
+        "a result is the error",
+        "checkify",
+        ("math.of_positive",),
+        replace(RIGHT, checkify=failure_overwrites),
+    ),
     Bug(
         "an effect runs twice",
         "partial_eval",

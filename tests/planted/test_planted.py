@@ -107,6 +107,10 @@ SUITES: Final[dict[str, tuple[tuple[Law, Programs], ...]]] = {
         (laws.partial_eval_of_all_or_nothing, _plain),
     ),
     "discharge": ((laws.discharge_is_observationally_equal, _plain),),
+    "checkify": (
+        (laws.checkify_reports_the_first_failure, _plain),
+        (laws.checkify_keeps_values, _plain),
+    ),
     "dce": ((laws.dce_is_observationally_equal, _plain),),
     "inline": ((laws.inline_is_observationally_equal, _plain),),
     "calls of passes": ((laws.passes_preserve_side_effects, _plain),),

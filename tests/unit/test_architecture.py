@@ -35,6 +35,8 @@ CLASSES_OF_TWO_LAYERS = {
 }
 FUNCTIONS_OF_TWO_LAYERS = {
     "broadcast_shapes": "NumPy's function of shapes, and the one that names the caller in errors",
+    "check": "JAX's name, and the checker of programs",
+    "checkify": "JAX's name, and the pass",
     "devices": "JAX's name, and what jaxlib reports",
     "effects_barrier": "JAX's name, and the wait for host calls",
     "evaluate": "the public evaluator, which checks its arguments, and the engine",

@@ -183,17 +183,9 @@ class _FormatChecker(string.Formatter):
 
 def _check_format(fmt: str, args: Sequence[object], kwargs: dict[str, object]) -> None:
     """Raise BadFormat where the format does not fit the arguments."""
-    checker = _FormatChecker()
-    try:
-        checker.vformat(fmt, args, kwargs)
-    except (IndexError, KeyError, ValueError, AttributeError) as error:
-        raise BadFormat(
-            "debug.print: the format does not fit the arguments",
-            expected=f"a format of {len(args)} arguments by position and {sorted(kwargs)} by name",
-            found=f"{fmt!r} ({type(error).__name__}: {error})",
-        ) from None
+    used = used_fields("debug.print", fmt, args, kwargs)
     names = [*range(len(args)), *kwargs]
-    unused = [str(name) for name in names if name not in checker.used]
+    unused = [str(name) for name in names if name not in used]
     if unused:
         raise BadFormat(
             "debug.print: the format does not use all arguments",
@@ -201,3 +193,19 @@ def _check_format(fmt: str, args: Sequence[object], kwargs: dict[str, object]) -
             found=f"{fmt!r}, which leaves out {', '.join(unused)}",
             remedy="write `debug.print('{x}', x=x)`, and not an f-string",
         )
+
+
+def used_fields(
+    what: str, fmt: str, args: Sequence[object], kwargs: Mapping[str, object]
+) -> set[int | str]:
+    """Return the arguments that a format uses. Raises BadFormat where it has others."""
+    checker = _FormatChecker()
+    try:
+        checker.vformat(fmt, args, kwargs)
+    except (IndexError, KeyError, ValueError, AttributeError) as error:
+        raise BadFormat(
+            f"{what}: the format does not fit the arguments",
+            expected=f"a format of {len(args)} arguments by position and {sorted(kwargs)} by name",
+            found=f"{fmt!r} ({type(error).__name__}: {error})",
+        ) from None
+    return checker.used

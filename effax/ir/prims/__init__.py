@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from effax.ir.families import declared
 from effax.ir.prims.arith import *
+from effax.ir.prims.check import *
 from effax.ir.prims.collective import *
 from effax.ir.prims.common.operands import Binary as Binary
 from effax.ir.prims.common.operands import Elementwise as Elementwise

@@ -16,6 +16,10 @@ from effax.testing.laws.axes import (
     vmap_evaluates_collectives,
 )
 from effax.testing.laws.calls import failed_calls_keep_references
+from effax.testing.laws.checkify import (
+    checkify_keeps_values,
+    checkify_reports_the_first_failure,
+)
 from effax.testing.laws.control import (
     reverse_commutes_with_vmap_of_branches,
     vmap_leaves_passed_values_unbatched,
@@ -98,6 +102,8 @@ __all__ = [  # noqa: RUF022  # the order of ``LAWS``: the simplest first
     "inline_is_observationally_equal",
     "discharge_is_observationally_equal",
     "discharge_of_pure_is_identity",
+    "checkify_keeps_values",
+    "checkify_reports_the_first_failure",
     "jvp_keeps_values",
     "jvp_is_the_derivative",
     "jvp_is_linear",

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from effax.ir.syntax import Jaxpr
+from effax.transforms.checkify.conditions import Errors
+from effax.transforms.checkify.engine import CheckedProgram, checkify
 from effax.transforms.discharge import Discharged, discharge
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import RuleSet
@@ -48,6 +50,9 @@ class Passes:
         default=lambda jaxpr, rules: unwrap(discharge(jaxpr, rules))
     )
     dce: Callable[[Jaxpr, Mask], Dce] = field(default=lambda jaxpr, used: unwrap(dce(jaxpr, used)))
+    checkify: Callable[[Jaxpr, Errors], CheckedProgram] = field(
+        default=lambda jaxpr, errors: unwrap(checkify(jaxpr, errors))
+    )
     inline: Callable[[Jaxpr], Jaxpr] = field(default=lambda jaxpr: unwrap(inline(jaxpr)))
 
     def jvp(self, jaxpr: Jaxpr, mask: Sequence[bool]) -> Jvp:

@@ -118,6 +118,7 @@ WITHOUT = {
     "pure_callback": "nothing is known of the derivative of a Python function",
     "io_callback": "nothing is known of the derivative of a Python function",
     "debug_callback": "it has no results",
+    "check": "it has no results",
     **{
         name: "it runs on the devices of a mesh, or along a named axis, and is tested there"
         for name, prim in own_primitives().items()

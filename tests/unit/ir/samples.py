@@ -39,6 +39,7 @@ from effax.ir.prims import (
     ScatterMul,
     Swap,
     While,
+    check,
     collective,
     custom,
     host,
@@ -306,7 +307,10 @@ class Doubled(HostFunction):
         return [2 * args[0]]
 
 
+FAILURES = check.Failures.of([check.NanFailure("sin"), check.IndexFailure((2, 3))])
+
 CALLBACKS = [
+    Sample(check.Check(FAILURES), (arr("", "int32"), arr("3", "int32"))),
     Sample(host.DebugCallback(Doubled(), True), (arr("3"),)),
     Sample(host.PureCallback(Doubled(), (arr("3"),), "expand_dims"), (arr("3"),)),
     Sample(host.IoCallback(Doubled("two words"), (arr(""),)), (arr(""),)),

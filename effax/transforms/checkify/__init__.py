@@ -1,0 +1,1 @@
+"""Functionalization of checks: errors become values."""
