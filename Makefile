@@ -20,7 +20,7 @@ export PYTHONPYCACHEPREFIX ?= $(CURDIR)/out/pycache
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo gpt test check laws mutate bench surface docs clean lint mypy types imports test-newest test-on-newest
+.PHONY: help demo gpt test compat check laws mutate bench surface docs clean lint mypy types imports test-newest test-on-newest
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,10 +31,13 @@ demo: .venv/extra-demo  ## Train a classifier on handwritten digits, gradients a
 gpt: .venv/extra-demo  ## Train a small GPT on the documentation; its step drawn, counted, optimized and debugged
 	.venv/bin/python examples/gpt.py
 
-test: lint types imports .venv/with-jax  ## Everything that CI runs: linters, types, all tests, on two Pythons
-	.venv/bin/pytest -q -n $(WORKERS)
+test: lint types imports .venv/with-jax compat  ## Everything that CI runs: linters, types, all tests, on two Pythons
+	.venv/bin/pytest -q -n $(WORKERS) --ignore=tests/compat
 	@$(if $(newest),$(MAKE) --no-print-directory test-on-newest,\
 		echo "Skipped: the tests on a newer Python, since neither python3.13 nor python3.12 was found.")
+
+compat: .venv/extra-dev .venv-compat/made  ## Libraries and scripts that say `import jax`, on effax
+	.venv/bin/pytest -q -n $(WORKERS) tests/compat
 
 check: lint mypy imports  ## The fast loop: linters, mypy and the unit tests that are fast and need no JAX
 	.venv/bin/pytest -q -n $(WORKERS) -m "not slow and not jax" tests/unit tests/golden
@@ -58,7 +61,7 @@ docs: .venv/extra-docs  ## Build the documentation as a site, in out/docs
 	@echo "The site is out/docs/index.html"
 
 clean:  ## Remove environments, caches and output
-	rm -rf .venv .venv-newest .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache out
+	rm -rf .venv .venv-newest .venv-compat .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache out
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 lint: .venv/extra-dev  ## Style and format
@@ -76,7 +79,7 @@ imports: .venv/extra-dev  ## The direction of imports
 
 # Types, and the strength of laws against planted faults, are those of the first Python.
 test-on-newest: .venv-newest/extra-test .venv-newest/with-jax
-	.venv-newest/bin/pytest -q -n $(WORKERS) --ignore=tests/typesafety --ignore=tests/planted --ignore=tests/mutation
+	.venv-newest/bin/pytest -q -n $(WORKERS) --ignore=tests/typesafety --ignore=tests/planted --ignore=tests/mutation --ignore=tests/compat
 
 # Environments. A stamp says that an extra is installed as pyproject.toml has it now.
 define make_venv
@@ -103,3 +106,11 @@ $(EXTRAS:%=.venv-newest/extra-%): .venv-newest/extra-%: pyproject.toml .venv-new
 
 .venv/with-jax .venv-newest/with-jax: %/with-jax: pyproject.toml %/made
 	@$(call install,bench) || echo "JAX could not be installed: the comparisons with it are skipped."
+
+# The libraries ask for the newest Python found, and are installed without JAX, for which each of them asks.
+.venv-compat/made: tests/compat/requirements.txt
+	@echo "Setting up $(@D) with $(or $(newest),$(PYTHON))"
+	@rm -rf $(@D)
+	@$(or $(newest),$(PYTHON)) -m venv $(@D)
+	@$(@D)/bin/pip install -q --no-deps -r $< && touch $@ || { \
+		rm -rf $(@D); echo "The libraries could not be installed: their programs are skipped."; }

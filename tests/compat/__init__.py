@@ -1,0 +1,1 @@
+"""Libraries and scripts that say ``import jax``, unmodified, on effax: ``make compat``."""
