@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from math import prod
 
 import numpy as np
@@ -20,8 +21,20 @@ from effax.ir.types import Shape, array_type
 from effax.lowering.xla import Device, devices
 
 __all__ = [
-    "Mesh", "NamedSharding", "P", "PartitionSpec", "Sharding", "SingleDeviceSharding", "make_mesh",
+    "AxisType", "Mesh", "NamedSharding", "P", "PartitionSpec", "Sharding", "SingleDeviceSharding",
+    "make_mesh",
 ]  # fmt: skip
+
+
+class AxisType(Enum):
+    """How the sharding along an axis of a mesh is found: of no effect on one device."""
+
+    Auto = auto()
+    Explicit = auto()
+    Manual = auto()
+
+    def __repr__(self) -> str:
+        return self.name
 
 
 class Mesh:
@@ -31,17 +44,24 @@ class Mesh:
         devices: an array of devices (``effax.devices()``, in a NumPy array or nested lists), or the
             sizes of the axes: then the devices are numbers.
         axis_names: one name an axis.
+        axis_types: one type an axis, or one for all; ``AxisType.Auto`` if left out.
 
     Raises:
         BadArgument: the numbers of names and axes differ, a name is invalid, or an axis is empty.
     """
 
-    __slots__ = ("_axes", "_devices")
+    __slots__ = ("_axes", "_axis_types", "_devices")
 
     _axes: Axes
+    _axis_types: tuple[AxisType, ...]
     _devices: np.ndarray
 
-    def __init__(self, devices: object, axis_names: str | Sequence[str]) -> None:
+    def __init__(
+        self,
+        devices: object,
+        axis_names: str | Sequence[str],
+        axis_types: AxisType | Sequence[AxisType] | None = None,
+    ) -> None:
         grid = _grid(devices)
         names = axis_names_of(axis_names, "Mesh: axis_names") if grid.ndim else ()
         if len(names) != grid.ndim:
@@ -60,9 +80,20 @@ class Mesh:
         object.__setattr__(self, "_devices", grid)
         axes = tuple([Axis(name, n) for name, n in zip(names, grid.shape, strict=True)])
         object.__setattr__(self, "_axes", axes)
+        object.__setattr__(self, "_axis_types", _axis_types(axis_types, len(axes)))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a mesh is immutable: cannot set {name}")
+
+    @property
+    def axis_types(self) -> tuple[AxisType, ...]:
+        """Return the types of the axes."""
+        return self._axis_types
+
+    @property
+    def empty(self) -> bool:
+        """Return whether the mesh has no axes."""
+        return not self._axes
 
     @property
     def axes(self) -> Axes:
@@ -98,17 +129,31 @@ class Mesh:
         if not isinstance(other, Mesh):
             return NotImplemented
         same = list(self._devices.flat) == list(other._devices.flat)
-        return self._axes == other._axes and same
+        return self._axes == other._axes and self._axis_types == other._axis_types and same
 
     def __hash__(self) -> int:
         return hash(self._axes)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (Mesh, (self.axis_sizes, self.axis_names))
+        return (Mesh, (self.axis_sizes, self.axis_names, self.axis_types))
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{axis.name!r}: {axis.size}" for axis in self._axes)
         return f"Mesh({shown})"
+
+
+def _axis_types(
+    types: AxisType | Sequence[AxisType] | None, n_axes: int
+) -> tuple[AxisType, ...]:
+    """Return the type of each axis. Raises BadArgument for another number of them."""
+    found = (types or AxisType.Auto,) * n_axes if types is None or isinstance(types, AxisType) else types
+    if len(found) != n_axes or not all(isinstance(x, AxisType) for x in found):
+        raise BadArgument(
+            "a mesh has one type for each of its axes",
+            expected=f"{n_axes} members of AxisType",
+            found=repr(types),
+        )
+    return tuple(found)
 
 
 def _grid(devices: object) -> np.ndarray:
@@ -130,6 +175,7 @@ def _grid(devices: object) -> np.ndarray:
 def make_mesh(
     axis_shapes: Sequence[int],
     axis_names: Sequence[str],
+    axis_types: Sequence[AxisType] | None = None,
     *,
     devices: Sequence[object] | None = None,
 ) -> Mesh:
@@ -138,6 +184,7 @@ def make_mesh(
     Args:
         axis_shapes: the sizes of the axes.
         axis_names: one name an axis.
+        axis_types: one type an axis; ``AxisType.Auto`` if left out.
         devices: its devices, in order; None numbers them.
 
     Raises:
@@ -145,7 +192,7 @@ def make_mesh(
     """
     sizes = integers(axis_shapes, "make_mesh: axis_shapes")
     if devices is None:
-        return Mesh(sizes, axis_names)
+        return Mesh(sizes, axis_names, axis_types)
     if len(devices) < prod(sizes):
         raise BadArgument(
             "make_mesh: there are too few devices",
@@ -155,7 +202,7 @@ def make_mesh(
         )
     grid = np.empty(prod(sizes), dtype=object)
     grid[:] = list(devices)[: prod(sizes)]
-    return Mesh(grid.reshape(sizes), axis_names)
+    return Mesh(grid.reshape(sizes), axis_names, axis_types)
 
 
 class PartitionSpec:

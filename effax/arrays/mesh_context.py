@@ -1,0 +1,202 @@
+"""The mesh in use, and meshes without devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from types import TracebackType
+from typing import Final, ParamSpec, TypeVar
+
+from effax.arrays.argument_checks import axis_names_of, integers
+from effax.arrays.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Sharding
+from effax.ir.errors import BadArgument
+
+__all__ = [
+    "AbstractMesh", "auto_axes", "explicit_axes", "get_abstract_mesh", "get_mesh", "set_mesh",
+    "use_abstract_mesh",
+]  # fmt: skip
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class AbstractMesh:
+    """The names and sizes of a mesh's axes, without devices.
+
+    Args:
+        axis_sizes: the sizes of the axes.
+        axis_names: one name an axis.
+        axis_types: one type an axis, or one for all; ``AxisType.Auto`` if left out.
+
+    Raises:
+        BadArgument: the numbers of sizes, names and types differ.
+
+    >>> AbstractMesh((2, 4), ("x", "y"))
+    AbstractMesh('x': 2, 'y': 4)
+    """
+
+    __slots__ = ("_mesh",)
+
+    def __init__(
+        self,
+        axis_sizes: Sequence[int],
+        axis_names: str | Sequence[str],
+        axis_types: AxisType | Sequence[AxisType] | None = None,
+    ) -> None:
+        sizes = integers(axis_sizes, "AbstractMesh: axis_sizes")
+        names = axis_names_of(axis_names, "AbstractMesh: axis_names") if sizes else ()
+        self._mesh = Mesh(sizes, names, axis_types)
+
+    @property
+    def axis_names(self) -> tuple[str, ...]:
+        """Return the names of the axes."""
+        return self._mesh.axis_names
+
+    @property
+    def axis_sizes(self) -> tuple[int, ...]:
+        """Return the sizes of the axes."""
+        return self._mesh.axis_sizes
+
+    @property
+    def axis_types(self) -> tuple[AxisType, ...]:
+        """Return the types of the axes."""
+        return self._mesh.axis_types
+
+    @property
+    def shape(self) -> dict[str, int]:
+        """Return the sizes of the axes, by name."""
+        return self._mesh.shape
+
+    @property
+    def size(self) -> int:
+        """Return the number of devices that the mesh would have."""
+        return self._mesh.size
+
+    @property
+    def empty(self) -> bool:
+        """Return whether the mesh has no axes."""
+        return self._mesh.empty
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AbstractMesh) and self._mesh == other._mesh
+
+    def __hash__(self) -> int:
+        return hash(("abstract", self._mesh))
+
+    def __repr__(self) -> str:
+        return f"Abstract{self._mesh!r}"
+
+
+def abstract(mesh: Mesh | AbstractMesh) -> AbstractMesh:
+    """Return a mesh without its devices."""
+    if isinstance(mesh, AbstractMesh):
+        return mesh
+    return AbstractMesh(mesh.axis_sizes, mesh.axis_names, mesh.axis_types)
+
+
+_CURRENT: Final[ContextVar[Mesh | AbstractMesh | None]] = ContextVar("mesh", default=None)
+
+
+def get_abstract_mesh() -> AbstractMesh:
+    """Return the mesh of :func:`set_mesh`, without devices; without one, a mesh without axes.
+
+    >>> get_abstract_mesh().empty
+    True
+    """
+    mesh = _CURRENT.get()
+    return AbstractMesh((), ()) if mesh is None else abstract(mesh)
+
+
+def get_mesh() -> Mesh | AbstractMesh:
+    """Return the mesh of :func:`set_mesh`; without one, a mesh without axes."""
+    mesh = _CURRENT.get()
+    return AbstractMesh((), ()) if mesh is None else mesh
+
+
+class set_mesh:  # noqa: N801
+    """Use a mesh from now on, in this thread; as a context, until its end.
+
+    Raises:
+        BadArgument: ``mesh`` is not a mesh.
+
+    >>> with set_mesh(AbstractMesh((2,), ("x",))):
+    ...     get_abstract_mesh()
+    AbstractMesh('x': 2)
+    """
+
+    def __init__(self, mesh: Mesh | AbstractMesh) -> None:
+        if not isinstance(mesh, Mesh | AbstractMesh):
+            raise BadArgument(
+                "set_mesh takes a mesh",
+                expected="a Mesh: `effax.make_mesh((1,), ('x',))`",
+                found=f"{type(mesh).__name__}: {mesh!r:.60}",
+            )
+        self._token = _CURRENT.set(mesh)
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        _CURRENT.reset(self._token)
+
+
+use_abstract_mesh = set_mesh
+
+
+def auto_axes(
+    fun: Callable[P, R] | None = None,
+    *,
+    axes: str | Sequence[str] | None = None,
+    out_sharding: object = None,
+) -> Callable[P, R] | Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return ``fun``: the shardings inside of a function are always found, on one device.
+
+    Args:
+        fun: a function; without it a decorator is returned.
+        axes: axes of the mesh.
+        out_sharding: the sharding of the results.
+    """
+    del axes, out_sharding
+    return (lambda f: f) if fun is None else fun
+
+
+def explicit_axes(
+    fun: Callable[P, R] | None = None,
+    *,
+    axes: str | Sequence[str] | None = None,
+    in_sharding: object = None,
+) -> Callable[P, R] | Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return ``fun``: shardings inside of a function change no value, on one device.
+
+    Args:
+        fun: a function; without it a decorator is returned.
+        axes: axes of the mesh.
+        in_sharding: the sharding of the arguments.
+    """
+    del axes, in_sharding
+    return (lambda f: f) if fun is None else fun
+
+
+def resolved(place: object, what: str) -> Sharding | None:
+    """Return a sharding; that of a specification is over the mesh in use.
+
+    Raises:
+        BadArgument: ``place`` is neither, or there is no mesh in use.
+    """
+    if place is None or isinstance(place, Sharding):
+        return place
+    mesh = _CURRENT.get()
+    if isinstance(place, PartitionSpec) and mesh is not None:
+        made = mesh if isinstance(mesh, Mesh) else Mesh(mesh.axis_sizes, mesh.axis_names)
+        return NamedSharding(made, place)
+    raise BadArgument(
+        f"{what} takes a sharding",
+        expected="a Sharding, or under `set_mesh(mesh)` a PartitionSpec",
+        found=f"{type(place).__name__}: {place!r:.60}",
+        remedy="write `NamedSharding(mesh, P('x'))`",
+    )
