@@ -70,6 +70,7 @@ from effax.api.jacobian import jacrev as jacobian
 from effax.api.jit import jit
 from effax.api.linear import linear_transpose
 from effax.api.naming import named_call
+from effax.api.pmap import pmap
 from effax.api.remat import checkpoint, remat
 from effax.api.shard_map import shard_map
 from effax.api.signature import effects_of, signature_of
@@ -120,7 +121,7 @@ from effax.ir.trace import eager as ensure_compile_time_eval
 from effax.ir.trace import named_scope
 from effax.lax import stop_gradient
 from effax.lowering.xla import Device
-from effax.sharding import NamedSharding, make_mesh
+from effax.sharding import NamedSharding, make_mesh, set_mesh
 from effax.sharding import PartitionSpec as P
 from effax.version import __version__ as __version__
 
@@ -223,6 +224,7 @@ __all__ = [
     "numpy_rank_promotion",
     "ops",
     "passes",
+    "pmap",
     "print_environment_info",
     "process_count",
     "process_index",
@@ -234,6 +236,7 @@ __all__ = [
     "remat",
     "remove_size_one_mesh_axis_from_type",
     "scipy",
+    "set_mesh",
     "shard_map",
     "sharding",
     "show",

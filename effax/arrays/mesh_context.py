@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from types import TracebackType
-from typing import Final, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar, cast
 
 from effax.arrays.argument_checks import axis_names_of, integers
-from effax.arrays.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Sharding
+from effax.arrays.sharding import (
+    MESHES,
+    AxisType,
+    Mesh,
+    NamedSharding,
+    PartitionSpec,
+    Sharding,
+)
 from effax.ir.errors import BadArgument
 
 __all__ = [
@@ -94,7 +100,9 @@ def abstract(mesh: Mesh | AbstractMesh) -> AbstractMesh:
     return AbstractMesh(mesh.axis_sizes, mesh.axis_names, mesh.axis_types)
 
 
-_CURRENT: Final[ContextVar[Mesh | AbstractMesh | None]] = ContextVar("mesh", default=None)
+def _current() -> Mesh | AbstractMesh | None:
+    meshes = cast("tuple[Mesh | AbstractMesh, ...]", MESHES.get())
+    return meshes[-1] if meshes else None
 
 
 def get_abstract_mesh() -> AbstractMesh:
@@ -103,13 +111,13 @@ def get_abstract_mesh() -> AbstractMesh:
     >>> get_abstract_mesh().empty
     True
     """
-    mesh = _CURRENT.get()
+    mesh = _current()
     return AbstractMesh((), ()) if mesh is None else abstract(mesh)
 
 
 def get_mesh() -> Mesh | AbstractMesh:
     """Return the mesh of :func:`set_mesh`; without one, a mesh without axes."""
-    mesh = _CURRENT.get()
+    mesh = _current()
     return AbstractMesh((), ()) if mesh is None else mesh
 
 
@@ -131,7 +139,7 @@ class set_mesh:  # noqa: N801
                 expected="a Mesh: `effax.make_mesh((1,), ('x',))`",
                 found=f"{type(mesh).__name__}: {mesh!r:.60}",
             )
-        self._token = _CURRENT.set(mesh)
+        self._token = MESHES.set((mesh,))
 
     def __enter__(self) -> None:
         return None
@@ -142,7 +150,7 @@ class set_mesh:  # noqa: N801
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        _CURRENT.reset(self._token)
+        MESHES.reset(self._token)
 
 
 use_abstract_mesh = set_mesh
@@ -190,7 +198,7 @@ def resolved(place: object, what: str) -> Sharding | None:
     """
     if place is None or isinstance(place, Sharding):
         return place
-    mesh = _CURRENT.get()
+    mesh = _current()
     if isinstance(place, PartitionSpec) and mesh is not None:
         made = mesh if isinstance(mesh, Mesh) else Mesh(mesh.axis_sizes, mesh.axis_names)
         return NamedSharding(made, place)

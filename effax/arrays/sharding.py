@@ -7,9 +7,11 @@ A mesh is a grid of devices with named axes. The devices do not change the meani
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum, auto
 from math import prod
+from typing import Final
 
 import numpy as np
 
@@ -27,7 +29,7 @@ __all__ = [
 
 
 class AxisType(Enum):
-    """How the sharding along an axis of a mesh is found: of no effect on one device."""
+    """Kinds of axes of a mesh, by the origin of shardings; they change no value."""
 
     Auto = auto()
     Explicit = auto()
@@ -125,6 +127,14 @@ class Mesh:
         """Return the number of devices."""
         return int(self._devices.size)
 
+    def __enter__(self) -> Mesh:
+        """Use the mesh until the end of the context, as :func:`effax.sharding.set_mesh` does."""
+        MESHES.set((*MESHES.get(), self))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        MESHES.set(MESHES.get()[:-1])
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Mesh):
             return NotImplemented
@@ -142,11 +152,17 @@ class Mesh:
         return f"Mesh({shown})"
 
 
-def _axis_types(
-    types: AxisType | Sequence[AxisType] | None, n_axes: int
-) -> tuple[AxisType, ...]:
+MESHES: Final[ContextVar[tuple[object, ...]]] = ContextVar("meshes", default=())
+"""The meshes in use, of which the last one counts."""
+
+
+def _axis_types(types: AxisType | Sequence[AxisType] | None, n_axes: int) -> tuple[AxisType, ...]:
     """Return the type of each axis. Raises BadArgument for another number of them."""
-    found = (types or AxisType.Auto,) * n_axes if types is None or isinstance(types, AxisType) else types
+    found = (
+        (types or AxisType.Auto,) * n_axes
+        if types is None or isinstance(types, AxisType)
+        else types
+    )
     if len(found) != n_axes or not all(isinstance(x, AxisType) for x in found):
         raise BadArgument(
             "a mesh has one type for each of its axes",

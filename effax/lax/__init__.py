@@ -15,6 +15,7 @@ from effax.lax.elementwise import *
 from effax.lax.foreach import *
 from effax.lax.index import *
 from effax.lax.parallel import *
+from effax.lax.placement import *
 from effax.lax.precision import *
 from effax.lax.reduce import *
 from effax.lax.shape import *

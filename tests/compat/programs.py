@@ -50,7 +50,9 @@ class Program:
         """Return the file of its output on JAX, which ``record.py`` writes."""
         return self.path.with_suffix(".txt")
 
-    def run(self, python: str | Path, *args: str, path: str = "") -> subprocess.CompletedProcess[str]:
+    def run(
+        self, python: str | Path, *args: str, path: str = ""
+    ) -> subprocess.CompletedProcess[str]:
         """Run it in a process of its own, on one device."""
         command = [str(python), "-W", "ignore", *args, str(self.path)]
         env = {"PYTHONPATH": path, "PATH": "", "JAX_PLATFORMS": "cpu"}

@@ -41,7 +41,9 @@ print("hmc", state.position, rates)
 mala = blackjax.mala(logdensity, 0.01)
 state, rates = sample(mala.step, mala.init(start), 5)
 print("mala", state.position, rates)
-walk = blackjax.additive_step_random_walk(logdensity, blackjax.mcmc.random_walk.normal(jnp.ones(3) * 0.1))
+walk = blackjax.additive_step_random_walk(
+    logdensity, blackjax.mcmc.random_walk.normal(jnp.ones(3) * 0.1)
+)
 state, _ = sample(walk.step, walk.init(start), 5)
 print("walk", state.position)
 likelihood = lambda w: -0.5 * jnp.sum((y - w[0] - w[1] * x) ** 2)
@@ -56,7 +58,11 @@ tempered = blackjax.adaptive_tempered_smc(
     likelihood,
     blackjax.hmc.build_kernel(),
     blackjax.hmc.init,
-    {"step_size": jnp.array([0.1]), "inverse_mass_matrix": jnp.ones((1, 2)), "num_integration_steps": jnp.array([3])},
+    {
+        "step_size": jnp.array([0.1]),
+        "inverse_mass_matrix": jnp.ones((1, 2)),
+        "num_integration_steps": jnp.array([3]),
+    },
     blackjax.smc.resampling.systematic,
     target_ess=0.5,
     num_mcmc_steps=2,
@@ -66,5 +72,7 @@ for key_ in jax.random.split(key, 2):
     particles, info = jax.jit(tempered.step)(key_, particles)
 print("smc", particles.tempering_param, particles.particles.mean(0))
 
-state = blackjax.pathfinder.approximate(key, lambda w: likelihood(w) - 0.5 * jnp.sum(w**2), jnp.zeros(2))[0]
+state = blackjax.pathfinder.approximate(
+    key, lambda w: likelihood(w) - 0.5 * jnp.sum(w**2), jnp.zeros(2)
+)[0]
 print("pathfinder", state.position)

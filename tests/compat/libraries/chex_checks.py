@@ -34,15 +34,29 @@ print("shape", refused(chex.assert_shape, x, (2, 3)), refused(chex.assert_shape,
 print("rank", refused(chex.assert_rank, [x, x], 2), refused(chex.assert_rank, x, 1))
 print("type", refused(chex.assert_type, x, float), refused(chex.assert_type, x, jnp.int32))
 print("equal", refused(chex.assert_equal_shape, [x, x]), refused(chex.assert_equal_shape, [x, x.T]))
-print("trees", refused(chex.assert_trees_all_close, params, params), refused(chex.assert_trees_all_equal, params, 1))
-print("shapes", refused(chex.assert_trees_all_equal_shapes_and_dtypes, {"a": x}, {"a": x.astype(int)}))
-print("finite", refused(chex.assert_tree_all_finite, x), refused(chex.assert_tree_all_finite, x / 0))
+print(
+    "trees",
+    refused(chex.assert_trees_all_close, params, params),
+    refused(chex.assert_trees_all_equal, params, 1),
+)
+print(
+    "shapes", refused(chex.assert_trees_all_equal_shapes_and_dtypes, {"a": x}, {"a": x.astype(int)})
+)
+print(
+    "finite", refused(chex.assert_tree_all_finite, x), refused(chex.assert_tree_all_finite, x / 0)
+)
 print("scalar", refused(chex.assert_scalar, 1.0), refused(chex.assert_scalar, x))
-print("axis", refused(chex.assert_axis_dimension, x, 0, 2), refused(chex.assert_axis_dimension, x, 1, 2))
+print(
+    "axis",
+    refused(chex.assert_axis_dimension, x, 0, 2),
+    refused(chex.assert_axis_dimension, x, 1, 2),
+)
 print("tracers", refused(jax.jit(lambda x: chex.assert_tree_has_only_ndarrays(x) or x), x))
 dims = chex.Dimensions(B=2, T=3)
 print("dimensions", dims["BT"], refused(chex.assert_shape, x, dims["TB"]))
-print("numerical", refused(chex.assert_numerical_grads, jnp.sin, (jnp.ones(2),), order=1, atol=1e-2))
+print(
+    "numerical", refused(chex.assert_numerical_grads, jnp.sin, (jnp.ones(2),), order=1, atol=1e-2)
+)
 
 
 @jax.jit

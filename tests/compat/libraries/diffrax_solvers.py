@@ -26,7 +26,9 @@ solution = solve(diffrax.Tsit5(), stepsize_controller=controller, saveat=saveat)
 print("tsit5", solution.ys, solution.stats["num_steps"])
 for solver in (diffrax.Euler(), diffrax.Heun(), diffrax.Dopri5()):
     print(type(solver).__name__, solve(solver).ys)
-implicit = solve(diffrax.Kvaerno3(), stepsize_controller=diffrax.PIDController(rtol=1e-4, atol=1e-4))
+implicit = solve(
+    diffrax.Kvaerno3(), stepsize_controller=diffrax.PIDController(rtol=1e-4, atol=1e-4)
+)
 print("kvaerno3", implicit.ys)
 dense = solve(diffrax.Tsit5(), saveat=diffrax.SaveAt(dense=True))
 print("dense", dense.evaluate(1.3), dense.derivative(1.3))
@@ -38,7 +40,11 @@ landed = diffrax.diffeqsolve(
 )
 print("event", landed.ts, landed.result == diffrax.RESULTS.event_occurred)
 
-steps = jax.vmap(lambda y0: diffrax.diffeqsolve(
-    term, diffrax.Tsit5(), 0.0, 1.0, 0.1, y0, args, stepsize_controller=controller
-).ys)
+steps = jax.vmap(
+    lambda y0: (
+        diffrax.diffeqsolve(
+            term, diffrax.Tsit5(), 0.0, 1.0, 0.1, y0, args, stepsize_controller=controller
+        ).ys
+    )
+)
 print("vmap", steps(jnp.array([[2.0, 1.0], [1.0, 0.5]])))

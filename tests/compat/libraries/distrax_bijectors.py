@@ -19,11 +19,13 @@ for name, function in functions.items():
     y = bijector.forward(x)
     print(name, y, bijector.inverse(y), bijector.forward_log_det_jacobian(x))
 
-flow = distrax.Chain([
-    distrax.Tanh(),
-    distrax.ScalarAffine(shift=0.5, scale=2.0),
-    distrax.Inverse(distrax.Sigmoid()),
-])
+flow = distrax.Chain(
+    [
+        distrax.Tanh(),
+        distrax.ScalarAffine(shift=0.5, scale=2.0),
+        distrax.Inverse(distrax.Sigmoid()),
+    ]
+)
 y, log_det = flow.forward_and_log_det(jax.nn.sigmoid(x))
 print("chain", y, log_det, flow.inverse(y))
 block = distrax.Block(distrax.Lambda(jnp.exp), 1)
@@ -34,7 +36,9 @@ value, log_prob = transformed.sample_and_log_prob(seed=jax.random.PRNGKey(0))
 print("transformed", value, log_prob, transformed.log_prob(value))
 mask = jnp.array([True, False, True])
 coupling = distrax.MaskedCoupling(
-    mask, conditioner=lambda x: jnp.stack([jnp.sin(x), jnp.cos(x)]), bijector=lambda p: distrax.ScalarAffine(p[0], log_scale=p[1])
+    mask,
+    conditioner=lambda x: jnp.stack([jnp.sin(x), jnp.cos(x)]),
+    bijector=lambda p: distrax.ScalarAffine(p[0], log_scale=p[1]),
 )
 print("coupling", coupling.forward_and_log_det(x), coupling.inverse(coupling.forward(x)))
 spline = distrax.RationalQuadraticSpline(jnp.sin(jnp.arange(13.0)), 0.0, 1.0)
@@ -53,11 +57,15 @@ distributions = {
     "laplace": distrax.Laplace(0.0, 1.0),
     "logistic": distrax.Logistic(0.0, 1.0),
     "multinomial": distrax.Multinomial(5, probs=jnp.array([0.2, 0.3, 0.5])),
-    "full": distrax.MultivariateNormalFullCovariance(jnp.zeros(2), jnp.array([[2.0, 0.5], [0.5, 1.0]])),
+    "full": distrax.MultivariateNormalFullCovariance(
+        jnp.zeros(2), jnp.array([[2.0, 0.5], [0.5, 1.0]])
+    ),
     "normal": distrax.Normal(0.0, 1.0),
     "one_hot": distrax.OneHotCategorical(probs=jnp.array([0.2, 0.8])),
     "uniform": distrax.Uniform(0.0, 2.0),
-    "mixture": distrax.MixtureSameFamily(distrax.Categorical(probs=jnp.ones(2) / 2), distrax.Normal(jnp.arange(2.0), 1.0)),
+    "mixture": distrax.MixtureSameFamily(
+        distrax.Categorical(probs=jnp.ones(2) / 2), distrax.Normal(jnp.arange(2.0), 1.0)
+    ),
 }
 for name, distribution in distributions.items():
     value = distribution.sample(seed=key)
@@ -70,4 +78,6 @@ hidden = distrax.HMM(
     distrax.Categorical(probs=jnp.array([[0.7, 0.3], [0.2, 0.8]])),
     distrax.Normal(jnp.array([0.0, 2.0]), jnp.ones(2)),
 )
-print("hmm", hidden.forward(jnp.array([0.1, 1.9, 2.1]))[0], hidden.viterbi(jnp.array([0.1, 1.9, 2.1])))
+print(
+    "hmm", hidden.forward(jnp.array([0.1, 1.9, 2.1]))[0], hidden.viterbi(jnp.array([0.1, 1.9, 2.1]))
+)

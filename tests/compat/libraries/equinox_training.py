@@ -49,8 +49,14 @@ for i in range(8):
 edited = eqx.tree_at(lambda m: m.encoder.layers[0].bias, model, jnp.ones(8))
 print("edited", edited(x[0]))
 arrays, static = eqx.partition(model, eqx.is_inexact_array)
-print("combined", eqx.combine(arrays, static)(x[0]), eqx.tree_equal(model, eqx.combine(arrays, static)))
-print("ensemble", eqx.filter_vmap(Classifier)(jax.random.split(jax.random.PRNGKey(2), 3)).scale.shape)
+print(
+    "combined",
+    eqx.combine(arrays, static)(x[0]),
+    eqx.tree_equal(model, eqx.combine(arrays, static)),
+)
+print(
+    "ensemble", eqx.filter_vmap(Classifier)(jax.random.split(jax.random.PRNGKey(2), 3)).scale.shape
+)
 
 shapes = eqx.filter_eval_shape(Classifier, jax.random.PRNGKey(0))
 print("shape", shapes.scale.shape, shapes.name)
@@ -79,4 +85,7 @@ batch_norm, buffers = eqx.nn.make_with_state(eqx.nn.BatchNorm)(3, axis_name="bat
 run = jax.vmap(batch_norm, axis_name="batch", in_axes=(0, None), out_axes=(0, None))
 out, buffers = run(x, buffers)
 print("batch norm", out[0])
-print("inference", jax.vmap(eqx.nn.inference_mode(batch_norm), axis_name="b", in_axes=(0, None))(x, buffers)[0][1])
+print(
+    "inference",
+    jax.vmap(eqx.nn.inference_mode(batch_norm), axis_name="b", in_axes=(0, None))(x, buffers)[0][1],
+)

@@ -36,9 +36,7 @@ class Block(nn.Module):
         return nn.tanh(nn.Dense(8)(x)), None
 
 
-stack = nn.scan(
-    nn.remat(Block), variable_axes={"params": 0}, split_rngs={"params": True}, length=3
-)
+stack = nn.scan(nn.remat(Block), variable_axes={"params": 0}, split_rngs={"params": True}, length=3)
 (out, _), variables = apply(stack(), x, None)
 print("scan", out[0, 0, :3], variables["params"]["Dense_0"]["kernel"].shape)
 loss = lambda v: jnp.sum(stack().apply(v, x, None)[0] ** 2)

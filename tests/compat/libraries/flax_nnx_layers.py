@@ -77,10 +77,16 @@ state = nnx.state(counting, Counter)
 print("state", jax.tree_util.tree_leaves(state))
 nnx.update(counting, jax.tree_util.tree_map(lambda c: c + 5, state))
 print("update", counting.count[...])
-print("cond", nnx.cond(True, lambda m, x: m(x), lambda m, x: m(x) * 0, counting, x)[0, 0], counting.count[...])
+print(
+    "cond",
+    nnx.cond(True, lambda m, x: m(x), lambda m, x: m(x) * 0, counting, x)[0, 0],
+    counting.count[...],
+)
 shapes = nnx.eval_shape(lambda: Counting(nnx.Rngs(0)))
 print("shapes", shapes.linear.kernel.shape)
-sequential = nnx.Sequential(nnx.Linear(8, 4, rngs=nnx.Rngs(7)), nnx.relu, nnx.Linear(4, 2, rngs=nnx.Rngs(8)))
+sequential = nnx.Sequential(
+    nnx.Linear(8, 4, rngs=nnx.Rngs(7)), nnx.relu, nnx.Linear(4, 2, rngs=nnx.Rngs(8))
+)
 print("sequential", sequential(x)[0, 0])
 copy = nnx.clone(sequential)
 print("clone", jnp.allclose(copy(x), sequential(x)))

@@ -66,7 +66,9 @@ def lifted(x):
 lift = hk.without_apply_rng(hk.transform(lifted))
 weights = lift.init(jax.random.PRNGKey(3), sequence[0])
 print("lifted", lift.apply(weights, sequence[0]))
-print("grad", jax.jit(jax.grad(lambda w: jnp.sum(lift.apply(w, sequence[0]))))(weights)["linear"]["b"])
+print(
+    "grad", jax.jit(jax.grad(lambda w: jnp.sum(lift.apply(w, sequence[0]))))(weights)["linear"]["b"]
+)
 
 
 def counting():
@@ -81,4 +83,8 @@ for _ in range(3):
     count, state = jax.jit(counter.apply)({}, state, None)
 print("count", count)
 print("embed", hk.testing.transform_and_run(lambda: hk.Embed(4, 2)(jnp.array([1, 3])))())
-print("size", hk.data_structures.tree_size(weights), sorted(hk.data_structures.to_mutable_dict(weights)))
+print(
+    "size",
+    hk.data_structures.tree_size(weights),
+    sorted(hk.data_structures.to_mutable_dict(weights)),
+)

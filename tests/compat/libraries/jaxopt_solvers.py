@@ -29,7 +29,9 @@ least = lambda w, x, y: x @ w - y
 lasso = jaxopt.ProximalGradient(jaxopt.objective.least_squares, prox.prox_lasso, maxiter=50)
 found = lasso.run(start, hyperparams_prox=0.2, data=(x, y)).params
 print("lasso", jnp.round(found, 3))
-projected = jaxopt.ProjectedGradient(jaxopt.objective.least_squares, projection.projection_simplex, maxiter=50)
+projected = jaxopt.ProjectedGradient(
+    jaxopt.objective.least_squares, projection.projection_simplex, maxiter=50
+)
 print("simplex", jnp.round(projected.run(start + 1 / 3, data=(x, y)).params, 3))
 block = jaxopt.BlockCoordinateDescent(jaxopt.objective.least_squares, prox.prox_lasso, maxiter=20)
 print("block", jnp.round(block.run(start, hyperparams_prox=0.2, data=(x, y)).params, 3))
@@ -38,7 +40,11 @@ print("gauss_newton", jnp.round(gauss.run(start).params, 3))
 levenberg = jaxopt.LevenbergMarquardt(lambda w: jnp.exp(x @ w / 4) - 1 - y / 4, maxiter=20)
 print("levenberg", jnp.round(levenberg.run(start).params, 3))
 bisection = jaxopt.Bisection(lambda x, a: x**3 - a, lower=0.0, upper=3.0)
-print("bisection", bisection.run(None, 2.0).params, jax.grad(lambda a: bisection.run(None, a).params)(2.0))
+print(
+    "bisection",
+    bisection.run(None, 2.0).params,
+    jax.grad(lambda a: bisection.run(None, a).params)(2.0),
+)
 fixed = jaxopt.FixedPointIteration(lambda x, a: 0.5 * (x + a / x), maxiter=30)
 print("fixed", fixed.run(1.0, 2.0).params, jax.grad(lambda a: fixed.run(1.0, a).params)(2.0))
 anderson = jaxopt.AndersonAcceleration(lambda x, a: jnp.cos(x) * a, maxiter=30)
@@ -60,7 +66,17 @@ def closed_form(init, l2, x, y):
 
 
 print("root", jax.jacobian(closed_form, argnums=1)(None, 0.1, x, y))
-loop = lambda w: jaxopt.loop.while_loop(lambda c: jnp.sum(c) < 4, lambda c: c * 1.5, w, 8, unroll=False, jit=True)
+loop = lambda w: jaxopt.loop.while_loop(
+    lambda c: jnp.sum(c) < 4, lambda c: c * 1.5, w, 8, unroll=False, jit=True
+)
 print("loop", loop(jnp.array([0.5, 0.5])))
-print("losses", jaxopt.loss.multiclass_logistic_loss(1, jnp.array([0.1, 0.7, -0.2])), jaxopt.loss.binary_logistic_loss(1, 0.3))
-print("projections", projection.projection_l1_ball(jnp.array([0.7, -1.2]), 1.0), projection.projection_box(y[:2], (0.0, 1.0)))
+print(
+    "losses",
+    jaxopt.loss.multiclass_logistic_loss(1, jnp.array([0.1, 0.7, -0.2])),
+    jaxopt.loss.binary_logistic_loss(1, 0.3),
+)
+print(
+    "projections",
+    projection.projection_l1_ball(jnp.array([0.7, -1.2]), 1.0),
+    projection.projection_box(y[:2], (0.0, 1.0)),
+)

@@ -42,12 +42,22 @@ print("function", lx.linear_solve(function, vector, lx.GMRES(rtol=1e-8, atol=1e-
 jacobian = lx.JacobianLinearOperator(lambda x, _: jnp.tanh(matrix @ x), 0.01 * vector)
 print("jacobian", lx.linear_solve(jacobian, vector).value)
 print("algebra", (general + 2 * positive @ general.T).mv(vector), lx.diagonal(general))
-print("block", lx.linear_solve(lx.PyTreeLinearOperator({"a": {"a": matrix}}, jax.eval_shape(lambda: {"a": vector})), {"a": vector}).value)
+print(
+    "block",
+    lx.linear_solve(
+        lx.PyTreeLinearOperator({"a": {"a": matrix}}, jax.eval_shape(lambda: {"a": vector})),
+        {"a": vector},
+    ).value,
+)
 
 for name in ("lu", "qr", "gmres"):
-    solve = lambda m, v: jnp.sum(lx.linear_solve(lx.MatrixLinearOperator(m), v, solvers[name]).value ** 2)
+    solve = lambda m, v: jnp.sum(
+        lx.linear_solve(lx.MatrixLinearOperator(m), v, solvers[name]).value ** 2
+    )
     print("grad", name, jax.jit(jax.grad(solve, argnums=(0, 1)))(matrix, vector))
-tangent = jax.jvp(lambda m: lx.linear_solve(lx.MatrixLinearOperator(m), vector).value, (matrix,), (jnp.eye(4),))
+tangent = jax.jvp(
+    lambda m: lx.linear_solve(lx.MatrixLinearOperator(m), vector).value, (matrix,), (jnp.eye(4),)
+)
 print("jvp", tangent[1])
 batched = jax.vmap(lambda v: lx.linear_solve(general, v).value)
 print("vmap", batched(jnp.stack([vector, -vector])))

@@ -42,6 +42,11 @@ def hierarchy(groups, y):
 
 
 model = numpyro.handlers.reparam(hierarchy, config={"theta": LocScaleReparam(0.0)})
-mcmc = MCMC(HMC(model, step_size=0.1, trajectory_length=0.4), num_warmup=10, num_samples=5, progress_bar=False)
+mcmc = MCMC(
+    HMC(model, step_size=0.1, trajectory_length=0.4),
+    num_warmup=10,
+    num_samples=5,
+    progress_bar=False,
+)
 mcmc.run(jax.random.PRNGKey(2), groups, y)
 print("hmc", mcmc.get_samples()["theta"][-1], mcmc.get_samples()["weights"][-1])

@@ -41,7 +41,12 @@ def regression(x, y):
 
 for kind in (AutoNormal, AutoMultivariateNormal, AutoDelta):
     automatic = kind(regression)
-    svi = SVI(regression, automatic, optax.adam(0.05), TraceMeanField_ELBO() if kind is AutoNormal else Trace_ELBO())
+    svi = SVI(
+        regression,
+        automatic,
+        optax.adam(0.05),
+        TraceMeanField_ELBO() if kind is AutoNormal else Trace_ELBO(),
+    )
     result = svi.run(jax.random.PRNGKey(1), 10, x, 2 * x, progress_bar=False)
     print(kind.__name__, result.losses[-1], automatic.median(result.params)["w"])
 
@@ -52,7 +57,10 @@ print("gradient", gradient(jnp.ones(2)))
 seeded = handlers.seed(handlers.condition(regression, {"scale": 1.0}), 3)
 print("trace", handlers.trace(seeded).get_trace(x, None)["w"]["value"])
 scaled = handlers.scale(regression, scale=2.0)
-print("substituted", log_density(handlers.substitute(scaled, {"w": jnp.ones(2), "scale": 1.0}), (x, x), {}, {})[0])
+print(
+    "substituted",
+    log_density(handlers.substitute(scaled, {"w": jnp.ones(2), "scale": 1.0}), (x, x), {}, {})[0],
+)
 
 key = jax.random.PRNGKey(4)
 distributions = {
@@ -66,7 +74,9 @@ distributions = {
     "gumbel": dist.Gumbel(0.0, 1.0),
     "laplace": dist.Laplace(0.0, 1.0),
     "lkj": dist.LKJCholesky(3, 1.5),
-    "mixture": dist.MixtureSameFamily(dist.Categorical(jnp.ones(2) / 2), dist.Normal(jnp.arange(2.0), 1.0)),
+    "mixture": dist.MixtureSameFamily(
+        dist.Categorical(jnp.ones(2) / 2), dist.Normal(jnp.arange(2.0), 1.0)
+    ),
     "multivariate": dist.MultivariateNormal(jnp.zeros(2), jnp.array([[2.0, 0.5], [0.5, 1.0]])),
     "negative": dist.NegativeBinomial2(3.0, 2.0),
     "pareto": dist.Pareto(1.0, 3.0),

@@ -78,6 +78,9 @@ print("hinge", optax.hinge_loss(logits[:, 0], jnp.sign(x[:, 0])).mean())
 print("kl", optax.kl_divergence(jax.nn.log_softmax(logits), one_hot * 0.9 + 0.025).mean())
 lengths = jnp.where(jnp.arange(6)[None] < jnp.array([[6], [4]]), 0.0, 1.0)
 ctc = optax.ctc_loss(
-    jnp.sin(jnp.arange(60.0).reshape(2, 6, 5)), lengths, jnp.array([[1, 2], [3, 1]]), jnp.zeros((2, 2))
+    jnp.sin(jnp.arange(60.0).reshape(2, 6, 5)),
+    lengths,
+    jnp.array([[1, 2], [3, 1]]),
+    jnp.zeros((2, 2)),
 )
 print("ctc", ctc)

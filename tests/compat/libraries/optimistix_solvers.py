@@ -13,13 +13,25 @@ def equations(y, args):
 
 
 start = jnp.zeros(2)
-for solver in (optx.Newton(rtol=1e-8, atol=1e-8), optx.Chord(rtol=1e-8, atol=1e-8), optx.Dogleg(rtol=1e-8, atol=1e-8)):
+for solver in (
+    optx.Newton(rtol=1e-8, atol=1e-8),
+    optx.Chord(rtol=1e-8, atol=1e-8),
+    optx.Dogleg(rtol=1e-8, atol=1e-8),
+):
     root = lambda args: optx.root_find(equations, solver, start + 0.5, args).value
     print(type(solver).__name__, root(1.0), jax.jacrev(root)(1.0))
 bracket = optx.Bisection(rtol=1e-8, atol=1e-8)
-cubic = lambda a: optx.root_find(lambda y, a: y**3 - a, bracket, 1.0, a, options={"lower": 0.0, "upper": 4.0}).value
+cubic = lambda a: (
+    optx.root_find(
+        lambda y, a: y**3 - a, bracket, 1.0, a, options={"lower": 0.0, "upper": 4.0}
+    ).value
+)
 print("bisection", cubic(2.0), jax.grad(cubic)(2.0))
-fixed = lambda a: optx.fixed_point(lambda y, a: 0.5 * (y + a / y), optx.FixedPointIteration(rtol=1e-8, atol=1e-8), 1.0, a).value
+fixed = lambda a: (
+    optx.fixed_point(
+        lambda y, a: 0.5 * (y + a / y), optx.FixedPointIteration(rtol=1e-8, atol=1e-8), 1.0, a
+    ).value
+)
 print("fixed point", fixed(2.0), jax.grad(fixed)(2.0))
 
 x = jnp.linspace(0.0, 1.0, 9)
@@ -61,7 +73,11 @@ adjoint = optx.RecursiveCheckpointAdjoint()
 descent = optx.GradientDescent(learning_rate=0.05, rtol=1e-6, atol=1e-6)
 through = lambda a: jnp.sum(optx.minimise(quadratic, descent, start, a, adjoint=adjoint).value)
 print("checkpointed", jnp.round(jax.grad(through)(jnp.array([1.0, 2.0])), 4))
-batched = jax.vmap(lambda a: optx.root_find(equations, optx.Newton(rtol=1e-8, atol=1e-8), start + 0.5, a).value)
+batched = jax.vmap(
+    lambda a: optx.root_find(equations, optx.Newton(rtol=1e-8, atol=1e-8), start + 0.5, a).value
+)
 print("vmap", batched(jnp.array([0.8, 1.0])))
-failed = optx.root_find(lambda y, _: y**2 + 1, optx.Newton(rtol=1e-8, atol=1e-8), 0.3, max_steps=4, throw=False)
+failed = optx.root_find(
+    lambda y, _: y**2 + 1, optx.Newton(rtol=1e-8, atol=1e-8), 0.3, max_steps=4, throw=False
+)
 print("result", failed.result == optx.RESULTS.nonlinear_max_steps_reached)

@@ -32,9 +32,17 @@ print("sampled", build(theta, points).sample(jax.random.PRNGKey(0)))
 print("mean", build(theta, x).predict(y, points, return_var=True))
 
 pairs = jnp.stack([x, x**2], 1)
-composed = 1.5 * kernels.ExpSquared(2.0) + kernels.RationalQuadratic(alpha=1.0) * kernels.Cosine(1.0)
+composed = 1.5 * kernels.ExpSquared(2.0) + kernels.RationalQuadratic(alpha=1.0) * kernels.Cosine(
+    1.0
+)
 print("composed", composed(x[:2], x[:3]))
-for kernel in (kernels.Exp(1.0), kernels.Matern52(1.5), kernels.ExpSineSquared(scale=1.0, gamma=0.5), kernels.DotProduct(), kernels.Polynomial(order=2)):
+for kernel in (
+    kernels.Exp(1.0),
+    kernels.Matern52(1.5),
+    kernels.ExpSineSquared(scale=1.0, gamma=0.5),
+    kernels.DotProduct(),
+    kernels.Polynomial(order=2),
+):
     print(type(kernel).__name__, kernel(pairs[:2], pairs[2:4]))
 linear = transforms.Linear(jnp.array([0.5, 2.0]), kernels.ExpSquared())
 cholesky = transforms.Cholesky(jnp.array([[1.0, 0.0], [0.3, 0.8]]), kernels.ExpSquared())
@@ -43,7 +51,9 @@ print("transforms", [kernel(pairs[:1], pairs[1:3]) for kernel in (linear, choles
 
 
 def fast(scale):
-    kernel = kernels.quasisep.Matern32(scale=scale) + kernels.quasisep.SHO(omega=2.0, quality=1.5, sigma=0.5)
+    kernel = kernels.quasisep.Matern32(scale=scale) + kernels.quasisep.SHO(
+        omega=2.0, quality=1.5, sigma=0.5
+    )
     return GaussianProcess(kernel, x, diag=0.1).log_probability(y)
 
 

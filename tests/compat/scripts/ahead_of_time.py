@@ -18,7 +18,11 @@ print("stablehlo" in lowered.as_text() or "func.func" in lowered.as_text())
 compiled = lowered.compile()
 print(compiled(jnp.arange(3.0)), lowered.out_info.shape)
 print(jax.eval_shape(power, jax.ShapeDtypeStruct((2, 2), jnp.float32), 2))
-print(jax.jit(lambda a, b: a @ b).lower(np.ones((2, 3)), np.ones(3)).compile()(np.ones((2, 3)), np.ones(3)))
+print(
+    jax.jit(lambda a, b: a @ b)
+    .lower(np.ones((2, 3)), np.ones(3))
+    .compile()(np.ones((2, 3)), np.ones(3))
+)
 calls = []
 
 
@@ -36,7 +40,9 @@ print(jax.jit(lambda *args, **kw: sum(args) + kw["z"])(1, 2, z=3))
 donated = jax.jit(lambda x: x + 1, donate_argnums=0)
 print(donated(jnp.ones(2)))
 print(jax.make_jaxpr(lambda x: jnp.sin(x) * 2)(1.0))
-print(jax.jit(jax.grad(lambda x: jnp.sum(jnp.sort(x) * jnp.arange(3.0))))(jnp.array([3.0, 1.0, 2.0])))
+print(
+    jax.jit(jax.grad(lambda x: jnp.sum(jnp.sort(x) * jnp.arange(3.0))))(jnp.array([3.0, 1.0, 2.0]))
+)
 try:
     compiled(jnp.arange(4.0))
 except TypeError:

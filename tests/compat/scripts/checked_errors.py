@@ -28,16 +28,20 @@ errors = checkify.user_checks | checkify.index_checks | checkify.float_checks
 everything = checkify.checkify(lambda x, i: jnp.log(x)[i], errors=errors)
 print(everything(jnp.ones(3), 5)[0].get() is not None, everything(jnp.ones(3), 0)[0].get())
 print("nan" in everything(-jnp.ones(3), 0)[0].get())
-error, _ = checkify.checkify(lambda x: jax.lax.scan(lambda c, x: (c / x, None), 1.0, x)[0], errors=checkify.div_checks)(
-    jnp.array([1.0, 0.0])
-)
+error, _ = checkify.checkify(
+    lambda x: jax.lax.scan(lambda c, x: (c / x, None), 1.0, x)[0], errors=checkify.div_checks
+)(jnp.array([1.0, 0.0]))
 print("division by zero" in error.get())
-batched = jax.vmap(checkify.checkify(lambda x: checkify.check(x > 0, "positive")))(jnp.array([1.0, -1.0]))
+batched = jax.vmap(checkify.checkify(lambda x: checkify.check(x > 0, "positive")))(
+    jnp.array([1.0, -1.0])
+)
 print(batched[0].get() is not None)
 
 jax.debug.print("x = {x}", x=jnp.arange(2))
 jax.jit(lambda x: jax.debug.print("traced {}", x))(3)
-result = jax.pure_callback(lambda x: np.cumsum(x), jax.ShapeDtypeStruct((3,), jnp.float32), jnp.ones(3))
+result = jax.pure_callback(
+    lambda x: np.cumsum(x), jax.ShapeDtypeStruct((3,), jnp.float32), jnp.ones(3)
+)
 print(result)
 with jax.debug_nans(True), contextlib.redirect_stdout(io.StringIO()) as shown:
     try:
@@ -61,6 +65,11 @@ def kind(function, *args):
 
 print(kind(jax.jit(lambda x: 1 if x > 0 else 0), 1.0))
 print(kind(jax.grad(lambda x: x), jnp.ones(2)), kind(jax.grad(lambda x: x), 1))
-print(kind(jax.vmap(lambda x, y: x), jnp.ones(2), jnp.ones(3)), kind(jnp.reshape, jnp.ones(3), (2,)))
+print(
+    kind(jax.vmap(lambda x, y: x), jnp.ones(2), jnp.ones(3)), kind(jnp.reshape, jnp.ones(3), (2,))
+)
 print(kind(lambda: jnp.ones((2, 3)) @ jnp.ones(2)), kind(lambda: jnp.ones(2) + jnp.ones(3)))
-print(isinstance(jax.errors.TracerBoolConversionError, type), issubclass(jax.errors.TracerArrayConversionError, TypeError))
+print(
+    isinstance(jax.errors.TracerBoolConversionError, type),
+    issubclass(jax.errors.TracerArrayConversionError, TypeError),
+)

@@ -74,4 +74,6 @@ def solve(matrix, b):
 
 
 matrix = jnp.array([[3.0, 1.0], [-1.0, 2.0]])
-print(jax.jacfwd(solve)(matrix, jnp.ones(2)), jax.grad(lambda b: solve(matrix, b).sum())(jnp.ones(2)))
+print(
+    jax.jacfwd(solve)(matrix, jnp.ones(2)), jax.grad(lambda b: solve(matrix, b).sum())(jnp.ones(2))
+)

@@ -56,7 +56,11 @@ def inverse(fun):
 
 
 g = lambda x: jnp.exp(-jnp.tanh(x))
-print(inverse(g)(g(0.3)), jax.grad(inverse(g))(g(0.3)), jax.vmap(jax.jit(inverse(g)))(g(jnp.arange(3.0) / 3)))
+print(
+    inverse(g)(g(0.3)),
+    jax.grad(inverse(g))(g(0.3)),
+    jax.vmap(jax.jit(inverse(g)))(g(jnp.arange(3.0) / 3)),
+)
 try:
     inverse(jnp.sin)(0.1)
 except NotImplementedError as error:

@@ -16,7 +16,11 @@ each = jax.jit(jax.vmap(jax.grad(loss), in_axes=(None, 0, 0)))(w, x, y)
 print(each)
 clipped = each / jnp.maximum(1.0, jnp.linalg.norm(each, axis=1, keepdims=True) / 0.3)
 print(jnp.mean(clipped, axis=0))
-print(np.allclose(jnp.mean(each, 0), jax.grad(lambda w: jnp.mean(jax.vmap(loss, (None, 0, 0))(w, x, y)))(w)))
+print(
+    np.allclose(
+        jnp.mean(each, 0), jax.grad(lambda w: jnp.mean(jax.vmap(loss, (None, 0, 0))(w, x, y)))(w)
+    )
+)
 
 f = lambda w: jnp.tanh(x @ w)
 print(jax.jacfwd(f)(w))
@@ -27,5 +31,9 @@ _, pull = jax.vjp(f, w)
 print(push(jnp.ones(3)), pull(jnp.ones(5))[0])
 hvp = lambda v: jax.jvp(jax.grad(lambda w: jnp.sum(f(w) ** 3)), (w,), (v,))[1]
 print(jax.vmap(hvp)(jnp.eye(3)))
-print(jax.vmap(lambda a, b: a @ b, in_axes=(1, None), out_axes=1)(jnp.asarray(x), jnp.ones((5, 2))).shape)
+print(
+    jax.vmap(lambda a, b: a @ b, in_axes=(1, None), out_axes=1)(
+        jnp.asarray(x), jnp.ones((5, 2))
+    ).shape
+)
 print(jax.vmap(lambda v: v / jax.lax.psum(v, "i"), axis_name="i")(jnp.arange(1.0, 5.0)))

@@ -18,7 +18,9 @@ print(jax.tree.map(lambda a, b: a + b, tree, tree))
 print(jax.tree.structure(tree) == treedef, treedef.num_leaves)
 for path, leaf in tree_util.tree_leaves_with_path(tree):
     print(tree_util.keystr(path), leaf)
-print(jax.tree.map_with_path(lambda path, x: tree_util.keystr(path, simple=True, separator="/"), tree))
+print(
+    jax.tree.map_with_path(lambda path, x: tree_util.keystr(path, simple=True, separator="/"), tree)
+)
 
 
 @tree_util.register_pytree_node_class
@@ -58,7 +60,11 @@ tree_util.register_pytree_with_keys(
     Keyed, lambda k: (((tree_util.GetAttrKey("a"), k.a),), None), lambda _, c: Keyed(*c)
 )
 print([tree_util.keystr(p) for p, _ in tree_util.tree_flatten_with_path({"k": Keyed([1, 2])})[0]])
-print(jax.tree.transpose(jax.tree.structure([0, 0]), jax.tree.structure({"x": 0}), [{"x": 1}, {"x": 2}]))
+print(
+    jax.tree.transpose(
+        jax.tree.structure([0, 0]), jax.tree.structure({"x": 0}), [{"x": 1}, {"x": 2}]
+    )
+)
 print(jax.tree.reduce(lambda a, b: a + b, {"x": [1, 2], "y": 3}), jax.tree.all([True, 1]))
 print(jax.tree.leaves([None, 1], is_leaf=lambda x: x is None), jax.tree.leaves(None))
 print(jax.tree.broadcast([1, 2], [{"a": 0}, (0, 0)]))

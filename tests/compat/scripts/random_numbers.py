@@ -13,7 +13,10 @@ print(random.key_data(random.wrap_key_data(jnp.array([1, 2], jnp.uint32))))
 print(random.key_impl(key))
 print(random.normal(key, (3,)), random.uniform(key, (2,), minval=-1.0, maxval=1.0))
 print(random.randint(key, (4,), 0, 10), random.bits(key, (2,)))
-print(random.bernoulli(key, 0.3, (5,)), random.categorical(key, jnp.log(jnp.array([0.1, 0.9])), shape=(4,)))
+print(
+    random.bernoulli(key, 0.3, (5,)),
+    random.categorical(key, jnp.log(jnp.array([0.1, 0.9])), shape=(4,)),
+)
 print(random.permutation(key, 6), random.choice(key, jnp.arange(5), (3,), replace=False))
 print(random.choice(key, 4, (3,), p=jnp.array([0.1, 0.2, 0.3, 0.4])))
 for name in ("cauchy", "exponential", "gumbel", "laplace", "logistic", "rayleigh", "maxwell"):
@@ -21,7 +24,10 @@ for name in ("cauchy", "exponential", "gumbel", "laplace", "logistic", "rayleigh
     print(name, sample(key, shape=(2,)) if name != "rayleigh" else sample(key, 1.0, (2,)))
 print(random.gamma(key, 2.0, (2,)), random.beta(key, 1.0, 2.0, (2,)), random.t(key, 3.0, (2,)))
 print(random.dirichlet(key, jnp.ones(3)), random.poisson(key, 3.0, (3,)))
-print(random.truncated_normal(key, -1.0, 1.0, (2,)), random.multivariate_normal(key, jnp.zeros(2), jnp.eye(2)))
+print(
+    random.truncated_normal(key, -1.0, 1.0, (2,)),
+    random.multivariate_normal(key, jnp.zeros(2), jnp.eye(2)),
+)
 print(jax.vmap(lambda k: random.normal(k))(keys))
 print(jax.jit(lambda k: random.uniform(random.split(k)[0]))(key))
 

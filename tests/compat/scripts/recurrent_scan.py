@@ -41,7 +41,9 @@ print("while", lax.while_loop(lambda c: c[0] < 100.0, lambda c: (c[0] * 2, c[1] 
 print("fori", lax.fori_loop(0, 10, lambda i, x: x + i * x, 1.0))
 print("cond", jax.grad(lambda x: lax.cond(x > 0, jnp.sin, jnp.cos, x))(-1.0))
 branches = [lambda x: x + 1, lambda x: x * 2, lambda x: -x]
-print("switch", jax.vmap(lambda i, x: lax.switch(i, branches, x))(jnp.array([0, 1, 5]), jnp.ones(3)))
+print(
+    "switch", jax.vmap(lambda i, x: lax.switch(i, branches, x))(jnp.array([0, 1, 5]), jnp.ones(3))
+)
 print("map", lax.map(lambda x: x**2, jnp.arange(6.0), batch_size=4))
 print("associative", lax.associative_scan(jnp.maximum, jnp.array([1.0, 3.0, 2.0, 5.0, 4.0])))
 print("select", lax.select(jnp.array([True, False]), jnp.ones(2), jnp.zeros(2)))

@@ -1,0 +1,105 @@
+"""``pmap``, meshes in use, and constraints on shardings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import effax
+import effax.numpy as jnp
+from effax import lax
+from effax.ir.errors import BadArgument, IllTyped
+from effax.sharding import (
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    NamedSharding,
+    P,
+    SingleDeviceSharding,
+    auto_axes,
+    explicit_axes,
+    get_abstract_mesh,
+    get_mesh,
+    make_mesh,
+    reshard,
+    set_mesh,
+)
+
+MESH = make_mesh((1,), ("x",), axis_types=(AxisType.Explicit,))
+
+
+def test_pmap_runs_a_function_on_each_device() -> None:
+    def share(x: Any, y: Any) -> Any:
+        return x / lax.psum(x, "i") + y
+
+    mapped: Any = effax.pmap(share, axis_name="i", in_axes=(0, None), out_axes=1)
+    out = mapped(jnp.full((1, 2), 3.0), 1.0)
+    assert out.tolist() == [[2.0], [2.0]]
+    power: Any = effax.pmap(lambda n, x: x**n, static_broadcasted_argnums=0)
+    assert power(3, jnp.full((1, 1), 2.0)).tolist() == [[8.0]]
+    assert effax.grad(lambda x: power(2, x).sum())(jnp.ones((1, 1))).tolist() == [[2.0]]
+
+
+def test_pmap_needs_a_device_for_each_slice() -> None:
+    with pytest.raises(BadArgument, match="pmap: there are fewer devices than slices"):
+        effax.pmap(lambda x: x)(jnp.ones(effax.local_device_count() + 1))
+
+
+def test_a_mesh_is_in_use_until_the_end_of_its_context() -> None:
+    assert get_abstract_mesh().empty and get_mesh().empty
+    with set_mesh(MESH):
+        assert get_mesh() is MESH
+        with AbstractMeshes.small:
+            assert get_abstract_mesh() == AbstractMesh((2,), "y")
+        assert get_abstract_mesh() == AbstractMesh((1,), ("x",), AxisType.Explicit)
+    assert get_abstract_mesh() == AbstractMesh((), ())
+    with pytest.raises(BadArgument, match="set_mesh takes a mesh"):
+        set_mesh("x")  # type: ignore[arg-type]  # deliberately wrong
+
+
+class AbstractMeshes:
+    small = Mesh((2,), ("y",))
+
+
+def test_types_of_axes() -> None:
+    assert MESH.axis_types == (AxisType.Explicit,)
+    assert Mesh((1,), "x").axis_types == (AxisType.Auto,)
+    assert Mesh((1,), "x") != MESH
+    with pytest.raises(BadArgument, match="one type for each of its axes"):
+        Mesh((1, 1), ("x", "y"), (AxisType.Auto,))
+
+
+@pytest.mark.parametrize("transformed", [lambda f: f, effax.jit])
+def test_a_constraint_changes_no_value(transformed: Any) -> None:
+    sharding = NamedSharding(MESH, P("x"))
+    constrained = transformed(lambda x: lax.with_sharding_constraint(x * 2, sharding))
+    assert constrained(jnp.arange(2.0)).tolist() == [0.0, 2.0]
+    batched = effax.vmap(effax.grad(lambda x: lax.with_sharding_constraint(x**2, sharding).sum()))
+    assert batched(jnp.ones((2, 3))).tolist() == [[2.0] * 3] * 2
+    with set_mesh(MESH):
+        assert transformed(lambda x: lax.with_sharding_constraint(x, P()))({"a": 1.0})["a"] == 1.0
+
+
+def test_a_sharding_of_an_array_is_replaced() -> None:
+    sharding = NamedSharding(MESH, P("x"))
+    moved = reshard(jnp.ones(2), sharding)
+    assert moved.sharding == sharding
+    single = SingleDeviceSharding(effax.devices()[0])
+    assert reshard([moved, 1.0], single)[0].sharding == single
+
+
+def test_constraints_that_do_not_fit() -> None:
+    wide = NamedSharding(make_mesh((2,), ("x",)), P("x"))
+    with pytest.raises(IllTyped):
+        lax.with_sharding_constraint(jnp.ones(3), wide)
+    with pytest.raises(BadArgument, match="with_sharding_constraint takes a sharding"):
+        lax.with_sharding_constraint(jnp.ones(3), P("x"))
+    with pytest.raises(BadArgument, match="not a prefix"):
+        lax.with_sharding_constraint([jnp.ones(3)], [wide, wide])
+
+
+def test_axes_of_meshes_change_no_function() -> None:
+    f: Any = auto_axes(explicit_axes(lambda x: x + 1, axes="x"))
+    assert f(1) == 2
+    assert auto_axes(out_sharding=P())(f)(1) == 2  # type: ignore[operator,call-arg,arg-type]  # decorator
