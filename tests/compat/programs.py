@@ -8,7 +8,6 @@ import re
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 from typing import Final
 
@@ -105,19 +104,15 @@ def _same(found: str, wanted: str) -> bool:
 
 def table() -> str:
     """Return the table of the page, in Markdown."""
-    rows = [
-        [library, version(library), "; ".join(map(_cell, group))]
-        for library, group in groupby(LIBRARIES, key=lambda program: program.library)
-    ]
-    rows.append(["scripts with JAX alone", "", "; ".join(map(_cell, SCRIPTS))])
-    head = ["| library | version | what runs |", "|---|---|---|"]
-    return "\n".join([*head, *(f"| {' | '.join(row)} |" for row in rows)])
+    rows = [_row(program) for program in (*LIBRARIES, *SCRIPTS)]
+    return "\n".join(["| with | version | what runs |", "|---|---|---|", *rows])
 
 
-def _cell(program: Program) -> str:
-    title = program.title[0].lower() + program.title[1:]
-    reason = LACKING.get(program.name)
-    return title if reason is None else f"not yet ({reason}): {title}"
+def _row(program: Program) -> str:
+    library, reason = program.library, LACKING.get(program.name)
+    title = program.title if reason is None else f"{program.title}: not yet ({reason})"
+    named = f"{library} | {version(library)}" if library else "JAX alone | "
+    return f"| {named.replace('_', '.')} | {title} |"
 
 
 def version(library: str) -> str:

@@ -47,7 +47,7 @@ def test_every_library_of_the_requirements_is_one_that_needs_no_jax() -> None:
 
 def test_the_page_has_the_table(request: pytest.FixtureRequest) -> None:
     page = ROOT / "docs" / "drop-in.md"
-    before, _, rest = page.read_text("utf-8").partition("| library |")
+    before, _, rest = page.read_text("utf-8").partition("| with |")
     after = rest[rest.index("\n\n") :]
     wanted = before + table() + after
     if request.config.getoption("--update-golden"):
