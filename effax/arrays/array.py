@@ -198,13 +198,13 @@ class Array(Arithmetic, OnDevice):
         """Return the imaginary part."""
         return ops.imag(self)
 
-    def astype(self, dtype: DTypeLike) -> Array:
+    def astype(self, dtype: DTypeLike | None, copy: bool = False, device: object = None) -> Array:
         """Return the array in another dtype."""
-        return ops.astype(self, dtype)
+        return ops.astype(self, dtype, copy=copy, device=device)
 
-    def view(self, dtype: DTypeLike) -> Array:
-        """Reinterpret the bits of the elements as another dtype of the same width."""
-        return ops.bitcast_convert_type(self, dtype)
+    def view(self, dtype: DTypeLike | None = None, type: None = None) -> Array:
+        """Reinterpret the bits of the last axis as elements of another dtype."""
+        return ops.view(self, dtype, type)
 
     def reshape(self, *shape: int | Sequence[int], order: str = "C") -> Array:
         """Return the array in another shape; one size may be -1."""
@@ -232,21 +232,44 @@ class Array(Arithmetic, OnDevice):
         """Return the array with two axes exchanged."""
         return ops.swapaxes(self, axis1, axis2)
 
-    def repeat(self, repeats: ArrayLike, axis: int | None = None) -> Array:
+    def repeat(
+        self,
+        repeats: ArrayLike | Sequence[int],
+        axis: int | None = None,
+        *,
+        total_repeat_length: int | None = None,
+    ) -> Array:
         """Repeat each element."""
-        return ops.repeat(self, repeats, axis)
+        return ops.repeat(self, repeats, axis, total_repeat_length=total_repeat_length)
 
-    def take(self, indices: ArrayLike, axis: int | None = None, mode: str | None = None) -> Array:
+    def take(
+        self,
+        indices: ArrayLike,
+        axis: int | None = None,
+        out: None = None,
+        mode: str | None = None,
+        unique_indices: bool = False,
+        indices_are_sorted: bool = False,
+        fill_value: ArrayLike | None = None,
+    ) -> Array:
         """Return the elements at positions along an axis."""
-        return ops.take(self, indices, axis, mode=mode)
+        return ops.take(
+            self, indices, axis, out, mode, unique_indices, indices_are_sorted, fill_value
+        )
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
         """Return the diagonal of two axes, as the last axis."""
         return ops.diagonal(self, offset, axis1, axis2)
 
-    def dot(self, b: ArrayLike) -> Array:
+    def dot(
+        self,
+        b: ArrayLike,
+        *,
+        precision: object = None,
+        preferred_element_type: DTypeLike | None = None,
+    ) -> Array:
         """Return the dot product."""
-        return ops.dot(self, b)
+        return ops.dot(self, b, precision=precision, preferred_element_type=preferred_element_type)
 
     def copy(self) -> Array:
         """Return a copy."""
@@ -257,33 +280,38 @@ class Array(Arithmetic, OnDevice):
         axis: Axis = None,
         dtype: DTypeLike | None = None,
         out: None = None,
-        *,
         keepdims: bool = False,
+        initial: ArrayLike | None = None,
+        where: ArrayLike | None = None,
+        promote_integers: bool = True,
     ) -> Array:
         """Return the sum of elements along axes."""
-        return ops.sum(self, axis, dtype, out, keepdims=keepdims)
+        return ops.sum(self, axis, dtype, out, keepdims, initial, where, promote_integers)
 
     def prod(
         self,
         axis: Axis = None,
         dtype: DTypeLike | None = None,
         out: None = None,
-        *,
         keepdims: bool = False,
+        initial: ArrayLike | None = None,
+        where: ArrayLike | None = None,
+        promote_integers: bool = True,
     ) -> Array:
         """Return the product of elements along axes."""
-        return ops.prod(self, axis, dtype, out, keepdims=keepdims)
+        return ops.prod(self, axis, dtype, out, keepdims, initial, where, promote_integers)
 
     def mean(
         self,
         axis: Axis = None,
         dtype: DTypeLike | None = None,
         out: None = None,
-        *,
         keepdims: bool = False,
+        *,
+        where: ArrayLike | None = None,
     ) -> Array:
         """Return the mean of elements along axes."""
-        return ops.mean(self, axis, dtype, out, keepdims=keepdims)
+        return ops.mean(self, axis, dtype, out, keepdims, where=where)
 
     def var(
         self,
@@ -291,11 +319,13 @@ class Array(Arithmetic, OnDevice):
         dtype: DTypeLike | None = None,
         out: None = None,
         ddof: int = 0,
-        *,
         keepdims: bool = False,
+        *,
+        where: ArrayLike | None = None,
+        correction: int | float | None = None,
     ) -> Array:
         """Return the variance of elements along axes."""
-        return ops.var(self, axis, dtype, out, ddof, keepdims=keepdims)
+        return ops.var(self, axis, dtype, out, ddof, keepdims, where=where, correction=correction)
 
     def std(
         self,
@@ -303,59 +333,113 @@ class Array(Arithmetic, OnDevice):
         dtype: DTypeLike | None = None,
         out: None = None,
         ddof: int = 0,
-        *,
         keepdims: bool = False,
+        *,
+        where: ArrayLike | None = None,
+        correction: int | float | None = None,
     ) -> Array:
         """Return the standard deviation of elements along axes."""
-        return ops.std(self, axis, dtype, out, ddof, keepdims=keepdims)
+        return ops.std(self, axis, dtype, out, ddof, keepdims, where=where, correction=correction)
 
-    def max(self, axis: Axis = None, out: None = None, *, keepdims: bool = False) -> Array:
+    def max(
+        self,
+        axis: Axis = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: ArrayLike | None = None,
+        where: ArrayLike | None = None,
+    ) -> Array:
         """Return the greatest element along axes."""
-        return ops.max(self, axis, out, keepdims=keepdims)
+        return ops.max(self, axis, out, keepdims, initial, where)
 
-    def min(self, axis: Axis = None, out: None = None, *, keepdims: bool = False) -> Array:
+    def min(
+        self,
+        axis: Axis = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: ArrayLike | None = None,
+        where: ArrayLike | None = None,
+    ) -> Array:
         """Return the least element along axes."""
-        return ops.min(self, axis, out, keepdims=keepdims)
+        return ops.min(self, axis, out, keepdims, initial, where)
 
-    def ptp(self, axis: Axis = None, out: None = None, *, keepdims: bool = False) -> Array:
+    def ptp(self, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
         """Return the greatest minus the least element along axes."""
-        return ops.ptp(self, axis, out, keepdims=keepdims)
+        return ops.ptp(self, axis, out, keepdims)
 
-    def any(self, axis: Axis = None, out: None = None, *, keepdims: bool = False) -> Array:
+    def any(
+        self,
+        axis: Axis = None,
+        out: None = None,
+        keepdims: bool = False,
+        *,
+        where: ArrayLike | None = None,
+    ) -> Array:
         """Return whether any element along axes is true."""
-        return ops.any(self, axis, out, keepdims=keepdims)
+        return ops.any(self, axis, out, keepdims, where=where)
 
-    def all(self, axis: Axis = None, out: None = None, *, keepdims: bool = False) -> Array:
+    def all(
+        self,
+        axis: Axis = None,
+        out: None = None,
+        keepdims: bool = False,
+        *,
+        where: ArrayLike | None = None,
+    ) -> Array:
         """Return whether all elements along axes are true."""
-        return ops.all(self, axis, out, keepdims=keepdims)
+        return ops.all(self, axis, out, keepdims, where=where)
 
-    def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Array:
+    def argmax(
+        self, axis: int | None = None, out: None = None, keepdims: bool | None = None
+    ) -> Array:
         """Return the index of the first greatest element."""
-        return ops.argmax(self, axis, keepdims=keepdims)
+        return ops.argmax(self, axis, out, keepdims)
 
-    def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Array:
+    def argmin(
+        self, axis: int | None = None, out: None = None, keepdims: bool | None = None
+    ) -> Array:
         """Return the index of the first least element."""
-        return ops.argmin(self, axis, keepdims=keepdims)
+        return ops.argmin(self, axis, out, keepdims)
 
-    def sort(self, axis: int | None = -1, *, descending: bool = False) -> Array:
+    def sort(
+        self,
+        axis: int | None = -1,
+        *,
+        kind: None = None,
+        order: None = None,
+        stable: bool = True,
+        descending: bool = False,
+    ) -> Array:
         """Return the elements sorted along an axis."""
-        return ops.sort(self, axis, descending=descending)
+        return ops.sort(self, axis, kind=kind, order=order, stable=stable, descending=descending)
 
-    def argsort(self, axis: int | None = -1, *, descending: bool = False) -> Array:
+    def argsort(
+        self,
+        axis: int | None = -1,
+        *,
+        kind: None = None,
+        order: None = None,
+        stable: bool = True,
+        descending: bool = False,
+    ) -> Array:
         """Return the positions that sort the elements along an axis."""
-        return ops.argsort(self, axis, descending=descending)
+        return ops.argsort(self, axis, kind=kind, order=order, stable=stable, descending=descending)
 
-    def cumsum(self, axis: int | None = None, dtype: DTypeLike | None = None) -> Array:
+    def cumsum(
+        self, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+    ) -> Array:
         """Return cumulative sums."""
-        return ops.cumsum(self, axis, dtype)
+        return ops.cumsum(self, axis, dtype, out)
 
-    def cumprod(self, axis: int | None = None, dtype: DTypeLike | None = None) -> Array:
+    def cumprod(
+        self, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+    ) -> Array:
         """Return cumulative products."""
-        return ops.cumprod(self, axis, dtype)
+        return ops.cumprod(self, axis, dtype, out)
 
-    def round(self, decimals: int = 0) -> Array:
+    def round(self, decimals: int = 0, out: None = None) -> Array:
         """Round to a number of decimals, ties to even."""
-        return ops.round(self, decimals)
+        return ops.round(self, decimals, out)
 
     def clip(self, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
         """Clamp the elements to an interval."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import cast
 
 import numpy as np
@@ -12,13 +13,15 @@ from effax.arrays.conversion import as_value, is_python_scalar, python_kind
 from effax.arrays.indexing import Selection
 from effax.arrays.operators import ops
 from effax.arrays.promotion import known_value, yields
-from effax.ir.dtypes import FAMILY_RANKS, DType, family, int_bounds
+from effax.ir.dtypes import FAMILY_RANKS, DType, family, int_bounds, is_complex
 from effax.ir.errors import IllTyped, NotFitting
 from effax.ir.indexing import whole
 from effax.ir.types import Shape, array_type
 
 
-def cast_for_update(at: Selection, dtype: DType, value: object, what: str) -> Array:
+def cast_for_update(
+    at: Selection, dtype: DType, value: object, what: str, truncates: bool = False
+) -> Array:
     """Return a value in a dtype and in the shape of the selected part.
 
     Args:
@@ -26,13 +29,20 @@ def cast_for_update(at: Selection, dtype: DType, value: object, what: str) -> Ar
         dtype: the dtype of the array or the reference.
         value: an array, a number, nested lists of them.
         what: the name of the array or the reference in messages.
+        truncates: whether a value that loses its kind or range is converted, with a warning.
 
     Raises:
         IllTyped: the kind would be lost, or the shape does not broadcast.
         BadArgument: a Python number does not fit.
     """
+    if (
+        truncates
+        and dtype.kind in "iub"
+        and isinstance(value, float | int if dtype.kind == "b" else float)
+    ):
+        value = as_value(value)
     if is_python_scalar(value):
-        if FAMILY_RANKS[family(allowed(python_kind(value)))] > FAMILY_RANKS[family(dtype)]:
+        if not yields_to(value, dtype):
             raise _loses_kind(f"{type(value).__name__}: {value}", dtype, what)
         _check_range(value, dtype, what)
         if not isinstance(value, complex):
@@ -41,11 +51,20 @@ def cast_for_update(at: Selection, dtype: DType, value: object, what: str) -> Ar
         value = ops.asarray(value)
     array = as_value(value, f"the value written to {what}")
     if not keeps_kind(array, dtype):
-        raise _loses_kind(str(array.type), dtype, what)
+        error = _loses_kind(str(array.type), dtype, what)
+        counts = array.weak_type and array.dtype.kind in "iu" and dtype.kind in "iu"
+        if not truncates or counts or is_complex(array.dtype) > is_complex(dtype):
+            raise error
+        warnings.warn(str(error), FutureWarning, stacklevel=4)
     array = ops.astype(array, dtype)
     if array.shape != at.shape:
         array = _broadcast(array, at.shape, what)
     return at.inward(array)
+
+
+def yields_to(value: complex, dtype: DType) -> bool:
+    """Return whether a Python number is of the kind of a dtype, or of a lesser one."""
+    return FAMILY_RANKS[family(allowed(python_kind(value)))] <= FAMILY_RANKS[family(dtype)]
 
 
 def fill_of(value: object, dtype: DType, what: str) -> Array:

@@ -12,12 +12,13 @@ import numpy as np
 
 from effax.arrays.array import Array, ArrayLike
 from effax.arrays.assignment import cast_for_update
+from effax.arrays.at_indices import traced_mask, traced_truth, unwrapped
 from effax.arrays.binding import bind1
 from effax.arrays.device_array import DeviceArray
-from effax.arrays.indexing import Selection, select, traced_mask
+from effax.arrays.indexing import Selection, select
 from effax.arrays.operators import ops
 from effax.ir.dtypes import family, is_inexact_dtype
-from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.errors import BadArgument
 from effax.ir.indexing import Indexer, Mode, Pick, Span
 from effax.ir.primitive import Primitive
 from effax.ir.prims import Gather, Scatter, ScatterAdd, ScatterMax, ScatterMin, ScatterMul
@@ -54,14 +55,15 @@ class AtIndex:
 
     ``mode`` decides about positions out of bounds: "drop" (the default of updates) ignores them,
     "clip" clamps them; ``get`` has "fill" as well. The value is converted to the array's dtype,
-    which must keep its kind. ``unique_indices`` asserts that no position occurs twice.
+    with a FutureWarning where that loses its kind or range. ``unique_indices`` asserts that no
+    position occurs twice. Without ``wrap_negative_indices``, negative positions are out of bounds.
     """
 
-    __slots__ = ("_array", "_index")
+    __slots__ = ("_array", "_index", "_truth")
 
     def __init__(self, array: Array, index: object) -> None:
         self._array = array
-        self._index = index
+        self._index, self._truth = traced_truth(index)
 
     def get(
         self,
@@ -70,12 +72,15 @@ class AtIndex:
         unique_indices: bool = False,
         mode: str | None = None,
         fill_value: ArrayLike | None = None,
+        wrap_negative_indices: bool = True,
     ) -> Array:
         """Return ``x[index]``; ``mode`` decides about positions out of bounds."""
         if mode not in _MODES:
             raise _no_mode(mode)
+        if self._truth is not None:
+            return self._array[(self._truth,)]
         fills = mode in ("fill", "drop") or (mode is None and fill_value is not None)
-        at = self._select(Mode.DROP if fills else Mode.CLIP)
+        at = self._select(Mode.DROP if fills else Mode.CLIP, wrap_negative_indices)
         return at.outward(ops.read(self._array, at, "fill" if fills else "clip", fill_value))
 
     def set(
@@ -85,13 +90,14 @@ class AtIndex:
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: str | None = None,
+        wrap_negative_indices: bool = True,
     ) -> Array:
         """Return the array with ``values`` at the index."""
         mask = self._traced_mask()
         if mask is not None:
             return self._where(mask, values, lambda old, new: new)
-        at = self._update(mode)
-        value = cast_for_update(at, self._array.dtype, values, "the array")
+        at = self._update(mode, wrap_negative_indices)
+        value = self._cast(at, values)
         return self._scatter(Scatter, at, value)
 
     def add(
@@ -101,15 +107,17 @@ class AtIndex:
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: str | None = None,
+        wrap_negative_indices: bool = True,
     ) -> Array:
         """Return the array with ``values`` added; repeated positions accumulate."""
         if family(self._array.dtype) == "bool":
-            return self._combine(values, ops.bitwise_or, unique_indices, mode)
+            how = (unique_indices, mode, wrap_negative_indices)
+            return self._combine(values, ops.bitwise_or, how)
         mask = self._traced_mask()
         if mask is not None:
             return self._where(mask, values, ops.add)
-        at = self._update(mode)
-        value = cast_for_update(at, self._array.dtype, values, "the array")
+        at = self._update(mode, wrap_negative_indices)
+        value = self._cast(at, values)
         return self._scatter(ScatterAdd, at, value)
 
     def subtract(
@@ -119,13 +127,14 @@ class AtIndex:
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: str | None = None,
+        wrap_negative_indices: bool = True,
     ) -> Array:
         """Return the array with ``values`` subtracted; repeated positions accumulate."""
         mask = self._traced_mask()
         if mask is not None:
             return self._where(mask, values, ops.subtract)
-        at = self._update(mode)
-        value = ops.negative(cast_for_update(at, self._array.dtype, values, "the array"))
+        at = self._update(mode, wrap_negative_indices)
+        value = ops.negative(self._cast(at, values))
         return self._scatter(ScatterAdd, at, value)
 
     def multiply(
@@ -135,9 +144,11 @@ class AtIndex:
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: str | None = None,
+        wrap_negative_indices: bool = True,
     ) -> Array:
         """Return the array multiplied by ``values``; repeated positions accumulate."""
-        return self._combine(values, ops.multiply, unique_indices, mode, ScatterMul)
+        how = (unique_indices, mode, wrap_negative_indices)
+        return self._combine(values, ops.multiply, how, ScatterMul)
 
     mul = multiply
 
@@ -148,16 +159,16 @@ class AtIndex:
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: str | None = None,
+        wrap_negative_indices: bool = True,
     ) -> Array:
-        """Return the array divided by ``values``; repeated positions accumulate."""
+        """Return the array divided by ``values``; repeated positions accumulate.
+
+        Integers are converted to floats first.
+        """
         if not is_inexact_dtype(self._array.dtype):
-            raise IllTyped(
-                "quotients of integers do not fit into an array of integers",
-                expected="a floating dtype",
-                found=str(self._array.type),
-                remedy="convert the array first",
-            )
-        return self._combine(values, ops.true_divide, unique_indices, mode)
+            self._array = ops.astype(self._array, None)
+        how = (unique_indices, mode, wrap_negative_indices)
+        return self._combine(values, ops.true_divide, how)
 
     def power(
         self,
@@ -166,9 +177,11 @@ class AtIndex:
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: str | None = None,
+        wrap_negative_indices: bool = True,
     ) -> Array:
         """Return the array to the power of ``values``; repeated positions accumulate."""
-        return self._combine(values, ops.power, unique_indices, mode)
+        how = (unique_indices, mode, wrap_negative_indices)
+        return self._combine(values, ops.power, how)
 
     def min(
         self,
@@ -177,9 +190,11 @@ class AtIndex:
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: str | None = None,
+        wrap_negative_indices: bool = True,
     ) -> Array:
         """Return the array with the lesser of old elements and ``values``."""
-        return self._combine(values, ops.minimum, unique_indices, mode, ScatterMin)
+        how = (unique_indices, mode, wrap_negative_indices)
+        return self._combine(values, ops.minimum, how, ScatterMin)
 
     def max(
         self,
@@ -188,9 +203,11 @@ class AtIndex:
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: str | None = None,
+        wrap_negative_indices: bool = True,
     ) -> Array:
         """Return the array with the greater of old elements and ``values``."""
-        return self._combine(values, ops.maximum, unique_indices, mode, ScatterMax)
+        how = (unique_indices, mode, wrap_negative_indices)
+        return self._combine(values, ops.maximum, how, ScatterMax)
 
     def apply(
         self,
@@ -199,22 +216,27 @@ class AtIndex:
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: str | None = None,
+        wrap_negative_indices: bool = True,
     ) -> Array:
         """Apply an elementwise function once per occurrence of a position."""
 
         def applied(old: Array, _: Array) -> Array:
             whole = Selection.of(Indexer(tuple(Span(0, n) for n in old.shape)), ())
-            return cast_for_update(whole, old.dtype, func(old), "the array")
+            return self._cast(whole, func(old))
 
-        return self._combine(0, applied, unique_indices, mode)
+        return self._combine(0, applied, (unique_indices, mode, wrap_negative_indices))
 
-    def _select(self, mode: Mode) -> Selection:
-        return select(self._array.shape, self._index, mode, False, "an array")
+    def _select(self, mode: Mode, wraps: bool) -> Selection:
+        index = self._index if wraps else unwrapped(self._index, mode)
+        return select(self._array.shape, index, mode, False, "an array")
 
-    def _update(self, mode: str | None) -> Selection:
+    def _update(self, mode: str | None, wraps: bool) -> Selection:
         if mode not in _MODES:
             raise _no_mode(mode)
-        return self._select(_MODES[mode])
+        return self._select(_MODES[mode], wraps)
+
+    def _cast(self, at: Selection, values: ArrayLike) -> Array:
+        return cast_for_update(at, self._array.dtype, values, "the array", truncates=True)
 
     def _traced_mask(self) -> Array | None:
         return traced_mask(self._index, self._array.shape)
@@ -222,15 +244,18 @@ class AtIndex:
     def _scatter(self, prim: Callable[[Indexer], Primitive], at: Selection, value: Array) -> Array:
         if at.is_nothing:
             return self._array
-        return bind1(prim(at.indexer), self._array, value, *at.operands)
+        return self._if_true(bind1(prim(at.indexer), self._array, value, *at.operands))
+
+    def _if_true(self, new: Array) -> Array:
+        """Return the update, or the array where a traced boolean of the index is false."""
+        return new if self._truth is None else ops.where(self._truth, new, self._array)
 
     def _where(self, mask: Array, values: ArrayLike, combine: Combine) -> Array:
         """Return the update under a mask, for values whose shape does not depend on the mask."""
         x = self._array
         rest = x.ndim - mask.ndim
         part = Selection.of(Indexer(tuple(Span(0, n) for n in x.shape[mask.ndim :])), ())
-        value = cast_for_update(part, x.dtype, values, "the array")
-        value = ops.broadcast_to(value, x.shape)
+        value = ops.broadcast_to(self._cast(part, values), x.shape)
         wide = ops.broadcast_to(ops.reshape(mask, (*mask.shape, *(1,) * rest)), x.shape)
         return ops.where(wide, ops.astype(combine(x, value), x.dtype), x)
 
@@ -238,26 +263,26 @@ class AtIndex:
         self,
         values: ArrayLike,
         combine: Combine,
-        unique_indices: bool,
-        mode: str | None,
+        how: tuple[bool, str | None, bool],
         prim: type[Combining] | None = None,
     ) -> Array:
         """Update by an elementwise function, or by a primitive for repeated positions."""
         x = self._array
+        unique_indices, mode, wraps = how
         mask = self._traced_mask()
         if mask is not None:
             return self._where(mask, values, combine)
-        at = self._update(mode)
-        value = cast_for_update(at, x.dtype, values, "the array")
+        at = self._update(mode, wraps)
+        value = self._cast(at, values)
         if at.is_nothing:
             return x
         if not unique_indices and _may_repeat(at):
             if prim is not None and family(x.dtype) in prim.accepts:
-                return bind1(prim(at.indexer), x, value, *at.operands)
-            return _one_by_one(x, at, value, combine)
+                return self._scatter(prim, at, value)
+            return self._if_true(_one_by_one(x, at, value, combine))
         clipped = Gather(at.indexer._replace(mode=Mode.CLIP))
         new = ops.astype(combine(bind1(clipped, x, *at.operands), value), x.dtype)
-        return bind1(Scatter(at.indexer), x, new, *at.operands)
+        return self._scatter(Scatter, at, new)
 
 
 def _no_mode(mode: object) -> BadArgument:

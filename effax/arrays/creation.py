@@ -16,6 +16,7 @@ from effax.arrays.config import config
 from effax.arrays.conversion import as_value, from_numpy, is_python_scalar, not_an_array
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.joining import stack
+from effax.arrays.placed import on_device
 from effax.arrays.promotion import default_dtype, dtype_of
 from effax.arrays.ref import Ref
 from effax.arrays.traced_array import TracedArray
@@ -44,6 +45,8 @@ def array(
     copy: bool = True,
     order: str | None = "K",
     ndmin: int = 0,
+    *,
+    device: object = None,
 ) -> Array:
     """Return an array of a number, an array of any library, or nested sequences of them.
 
@@ -53,6 +56,7 @@ def array(
         copy: ignored; arrays are immutable and share no memory.
         order: "K", "A" or "C"; arrays are always row-major.
         ndmin: least number of axes; new axes of size 1 come first.
+        device: the first device, its platform, or a sharding over it; None is the first.
 
     Returns:
         Array of the shape of ``object``.
@@ -65,7 +69,7 @@ def array(
     Array([[1, 2],
            [3, 4]], dtype=int32)
     """
-    made = asarray(object, dtype, order, copy=copy)
+    made = asarray(object, dtype, order, copy=copy, device=device)
     missing = ndmin - made.ndim
     return sh.expand_dims(made, tuple(range(missing))) if missing > 0 else made
 
@@ -79,7 +83,12 @@ def copied(x: Array) -> Array:
 
 
 def asarray(
-    a: object, dtype: DTypeLike | None = None, order: str | None = None, *, copy: bool | None = None
+    a: object,
+    dtype: DTypeLike | None = None,
+    order: str | None = None,
+    *,
+    copy: bool | None = None,
+    device: object = None,
 ) -> Array:
     """Return ``a`` as an array; an array of the requested dtype is returned unchanged.
 
@@ -88,6 +97,7 @@ def asarray(
         dtype: dtype of the result; by default the one to which the elements promote.
         order: "K", "A" or "C"; arrays are always row-major.
         copy: whether to copy an array even if nothing changes.
+        device: the first device, its platform, or a sharding over it; None is the first.
 
     Returns:
         Array of the shape of ``a``.
@@ -101,6 +111,10 @@ def asarray(
     """
     if order not in (None, "K", "A", "C"):
         raise BadArgument("arrays are in row-major order", "order 'C' or 'K'", repr(order))
+    return on_device(_as_array(a, dtype, copy), device, "asarray")
+
+
+def _as_array(a: object, dtype: DTypeLike | None, copy: bool | None) -> Array:
     if isinstance(a, Array):
         made = a if dtype is None else pr.astype(a, dtype)
         return copied(a) if copy and made is a else made
@@ -114,8 +128,10 @@ def asarray(
         return from_numpy(np.array(convert(np.asarray(a), default_dtype(dtype))))
     if isinstance(a, list | tuple | range):
         return _nested(list(a), dtype)
+    if isinstance(a, bytearray):
+        return _as_array(np.frombuffer(bytes(a), np.uint8), dtype, copy)
     if not isinstance(a, Ref) and (hasattr(a, "__array__") or isinstance(a, memoryview)):
-        return asarray(np.asarray(a), dtype)
+        return _as_array(np.asarray(a), dtype, copy)
     raise not_an_array(a, "the argument of asarray")
 
 
@@ -208,12 +224,13 @@ def filled(shape: Shape, value: bool | int | float | complex, type_: ArrayType) 
     return bind1(BroadcastInDim(shape, ()), constant)
 
 
-def zeros(shape: ShapeLike, dtype: DTypeLike | None = None) -> Array:
+def zeros(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: object = None) -> Array:
     """Return an array of zeros.
 
     Args:
         shape: size or sizes.
         dtype: dtype of the result, float32 by default.
+        device: the first device, its platform, or a sharding over it; None is the first.
 
     Returns:
         Array of shape ``shape``.
@@ -221,18 +238,20 @@ def zeros(shape: ShapeLike, dtype: DTypeLike | None = None) -> Array:
     >>> jnp.zeros((2,))
     Array([0., 0.], dtype=float32)
     """
-    return filled(plain_shape(shape, "zeros"), 0, array_type((), default_dtype(dtype)))
+    made = filled(plain_shape(shape, "zeros"), 0, array_type((), default_dtype(dtype)))
+    return on_device(made, device, "zeros")
 
 
 empty = zeros
 
 
-def ones(shape: ShapeLike, dtype: DTypeLike | None = None) -> Array:
+def ones(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: object = None) -> Array:
     """Return an array of ones.
 
     Args:
         shape: size or sizes.
         dtype: dtype of the result, float32 by default.
+        device: the first device, its platform, or a sharding over it; None is the first.
 
     Returns:
         Array of shape ``shape``.
@@ -240,16 +259,24 @@ def ones(shape: ShapeLike, dtype: DTypeLike | None = None) -> Array:
     >>> jnp.ones((2,), jnp.int32)
     Array([1, 1], dtype=int32)
     """
-    return filled(plain_shape(shape, "ones"), 1, array_type((), default_dtype(dtype)))
+    made = filled(plain_shape(shape, "ones"), 1, array_type((), default_dtype(dtype)))
+    return on_device(made, device, "ones")
 
 
-def full(shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike | None = None) -> Array:
+def full(
+    shape: ShapeLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: object = None,
+) -> Array:
     """Return an array filled with ``fill_value``.
 
     Args:
         shape: size or sizes.
         fill_value: scalar, or an array that broadcasts to ``shape``.
         dtype: dtype of the result, that of ``fill_value`` by default.
+        device: the first device, its platform, or a sharding over it; None is the first.
 
     Returns:
         Array of shape ``shape``.
@@ -260,9 +287,11 @@ def full(shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike | None = None
     sizes = plain_shape(shape, "full")
     kind, weak = (default_dtype(dtype), False) if dtype is not None else dtype_of_fill(fill_value)
     if is_python_scalar(fill_value) and not isinstance(fill_value, complex):
-        return filled(sizes, _in_kind(fill_value, kind), array_type((), kind, weak))
-    value = pr.converted(as_value(fill_value, "the fill value"), kind, weak)
-    return sh.broadcast_to(value, sizes)
+        made = filled(sizes, _in_kind(fill_value, kind), array_type((), kind, weak))
+    else:
+        value = pr.converted(as_value(fill_value, "the fill value"), kind, weak)
+        made = sh.broadcast_to(value, sizes)
+    return on_device(made, device, "full")
 
 
 def dtype_of_fill(fill_value: object) -> tuple[DType, bool]:
@@ -276,7 +305,11 @@ def _in_kind(x: bool | int | float, dtype: DType) -> bool | int | float:
 
 
 def zeros_like(
-    a: ArrayLike, dtype: DTypeLike | None = None, shape: ShapeLike | None = None
+    a: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: object = None,
 ) -> Array:
     """Return zeros of the shape and dtype of ``a``.
 
@@ -284,6 +317,7 @@ def zeros_like(
         a: array or scalar.
         dtype: dtype of the result instead.
         shape: shape of the result instead.
+        device: the first device, its platform, or a sharding over it; None is the first.
 
     Returns:
         Array of zeros.
@@ -291,14 +325,18 @@ def zeros_like(
     >>> jnp.zeros_like(jnp.array([1, 2]))
     Array([0, 0], dtype=int32)
     """
-    return full_like(a, 0, dtype, shape)
+    return full_like(a, 0, dtype, shape, device=device)
 
 
 empty_like = zeros_like
 
 
 def ones_like(
-    a: ArrayLike, dtype: DTypeLike | None = None, shape: ShapeLike | None = None
+    a: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: object = None,
 ) -> Array:
     """Return ones of the shape and dtype of ``a``.
 
@@ -306,6 +344,7 @@ def ones_like(
         a: array or scalar.
         dtype: dtype of the result instead.
         shape: shape of the result instead.
+        device: the first device, its platform, or a sharding over it; None is the first.
 
     Returns:
         Array of ones.
@@ -313,7 +352,7 @@ def ones_like(
     >>> jnp.ones_like(jnp.array([1, 2]))
     Array([1, 1], dtype=int32)
     """
-    return full_like(a, 1, dtype, shape)
+    return full_like(a, 1, dtype, shape, device=device)
 
 
 def full_like(
@@ -321,6 +360,8 @@ def full_like(
     fill_value: ArrayLike,
     dtype: DTypeLike | None = None,
     shape: ShapeLike | None = None,
+    *,
+    device: object = None,
 ) -> Array:
     """Return an array filled with ``fill_value``, of the shape and dtype of ``a``.
 
@@ -329,6 +370,7 @@ def full_like(
         fill_value: scalar, or an array that broadcasts to the shape.
         dtype: dtype of the result instead.
         shape: shape of the result instead.
+        device: the first device, its platform, or a sharding over it; None is the first.
 
     Returns:
         Array of the requested shape and dtype.
@@ -341,5 +383,7 @@ def full_like(
         kind, weak = default_dtype(dtype), False
     sizes = pr.shape_of(a) if shape is None else plain_shape(shape, "full_like")
     if is_python_scalar(fill_value) and not isinstance(fill_value, complex):
-        return filled(sizes, _in_kind(fill_value, kind), array_type((), kind, weak))
-    return sh.broadcast_to(pr.astype(fill_value, kind), sizes)
+        made = filled(sizes, _in_kind(fill_value, kind), array_type((), kind, weak))
+    else:
+        made = sh.broadcast_to(pr.astype(fill_value, kind), sizes)
+    return on_device(made, device, "full_like")

@@ -112,6 +112,13 @@ def select(shape: Shape, index: object, mode: Mode, strict: bool, name: str) -> 
         ConcretizationError: an entry is a traced mask, whose number of true elements is unknown.
     """
     entries = index if type(index) is tuple else (index,)
+    if type(index) is list:
+        raise IllTyped(
+            f"{name} is indexed by a list",
+            expected="an array, or a tuple with an entry an axis",
+            found=f"{index!r:.60}",
+            remedy="convert it: `jnp.array([0, 1])`; a tuple `x[0, 1]` selects one element",
+        )
     key, scalars = _key(entries)
     if key is None:
         return _select(shape, entries, mode, strict, name)
@@ -287,19 +294,12 @@ def _from_sequence(entry: Sequence[object]) -> object:
 def _check_masks(entries: Sequence[object], full: Sequence[object], place: _IndexedArray) -> None:
     axes = [e for e in full if not _takes_no_axis(e)]
     for axis, (entry, size) in enumerate(zip(axes, place.shape, strict=True)):
-        if isinstance(entry, _MaskPositions) and entry.size != size:
+        if isinstance(entry, _MaskPositions) and entry.size != size and entry.size:
             raise BadIndex(
                 f"a mask does not fit {place.name}",
                 expected=f"{size} elements for axis {axis}, of shape {place.shape}",
                 found=str(entry.size),
             )
-
-
-def traced_mask(index: object, shape: Shape) -> TracedArray | None:
-    """Return the index if it is a traced mask of leading axes, whose true positions are unknown."""
-    if not isinstance(index, TracedArray) or family(index.dtype) != "bool":
-        return None
-    return index if index.shape == shape[: index.ndim] else None
 
 
 def _spans(entry: object) -> bool:

@@ -35,7 +35,6 @@ class Operators:
     argsort: Callable[..., Array]
     asarray: Callable[..., Array]
     astype: Callable[..., Array]
-    bitcast_convert_type: Callable[..., Array]
     bitwise_and: Binary
     bitwise_or: Binary
     bitwise_xor: Binary
@@ -93,6 +92,7 @@ class Operators:
     transpose: Callable[..., Array]
     true_divide: Binary
     var: Callable[..., Array]
+    view: Callable[..., Array]
     where: Callable[..., Array]
     zeros_like: Callable[..., Array]
     at: Callable[[Array], At]

@@ -132,6 +132,11 @@ def check_device(device: object, what: str) -> None:
         )
 
 
+def on_device(x: Array, device: object, what: str) -> Array:
+    """Return an array on a device or with a sharding. Raises as :func:`placement`."""
+    return x if device is None else x.placed(placement(device, what))
+
+
 def placement(device: object, what: str) -> Sharding | None:
     """Return the sharding that a device, a sharding or None denotes.
 

@@ -13,6 +13,7 @@ from effax.arrays.binding import Operand, bind1
 from effax.arrays.config import allowed, config
 from effax.arrays.conversion import as_value, is_python_scalar, not_an_array, python_kind
 from effax.arrays.device_array import DeviceArray
+from effax.arrays.placed import on_device
 from effax.arrays.traced_array import TracedArray
 from effax.ir import sizes
 from effax.ir.build import lit
@@ -335,12 +336,16 @@ def dtype_of(x: object) -> tuple[DType, bool]:
     return allowed(x), False
 
 
-def astype(x: ArrayLike, dtype: DTypeLike) -> Array:
+def astype(
+    x: ArrayLike, dtype: DTypeLike | None, copy: bool = False, *, device: object = None
+) -> Array:
     """Return ``x`` converted to another dtype; complex to real drops the imaginary part.
 
     Args:
         x: array or scalar.
-        dtype: dtype of the result.
+        dtype: dtype of the result; None is float32.
+        copy: ignored; arrays are immutable.
+        device: the first device, its platform, or a sharding over it; None is the first.
 
     Returns:
         Array of the shape of ``x``.
@@ -348,8 +353,8 @@ def astype(x: ArrayLike, dtype: DTypeLike) -> Array:
     >>> jnp.astype(jnp.array([1.7]), jnp.int32)
     Array([1], dtype=int32)
     """
-    target = allowed(dtype)
-    value = as_value(x, "the operand of astype")
+    target = allowed(dtype) if dtype is not None else default_dtype(None)
+    value = on_device(as_value(x, "the operand of astype"), device, "astype")
     if target == FLOAT0 != value.dtype:
         return bind1(BroadcastInDim(value.shape, ()), lit(0.0, array_type((), FLOAT0)))
     if is_complex(value.dtype) and not is_complex(target) and family(target) != "bool":

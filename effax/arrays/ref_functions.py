@@ -16,7 +16,8 @@ from effax.arrays.assignment import cast_for_update
 from effax.arrays.axes import ShapeLike, plain_shape
 from effax.arrays.binding import bind, bind1
 from effax.arrays.conversion import as_value
-from effax.arrays.indexing import Selection, select, traced_mask
+from effax.arrays.at_indices import traced_mask
+from effax.arrays.indexing import Selection, select
 from effax.arrays.operators import ops
 from effax.arrays.ref import EagerRef, Ref, TracedRef
 from effax.effects import Rule

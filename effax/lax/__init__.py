@@ -8,6 +8,7 @@ from effax.arrays.namespace import public_names as _public_names
 from effax.ir.prims import DotDimensionNumbers as DotDimensionNumbers
 from effax.lax import linalg as linalg
 from effax.lax.associative import *
+from effax.lax.bits import *
 from effax.lax.branches import *
 from effax.lax.control import *
 from effax.lax.convolution import *

@@ -27,7 +27,7 @@ from effax.ir.types import array_type
 
 __all__ = [
     "RoundingMethod", "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh",
-    "bitcast_convert_type", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "cbrt",
+    "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "cbrt",
     "ceil", "clamp", "complex", "conj", "convert_element_type", "cos", "cosh", "div", "eq",
     "erf", "erfc", "exp", "exp2", "expm1", "floor", "ge", "gt", "imag", "integer_pow",
     "is_finite", "le", "log", "log1p", "logistic", "lt", "max", "min", "mul", "ne", "neg",
@@ -108,7 +108,6 @@ def _stretched(xs: list[Array | Lit]) -> list[Array | Lit]:
 
 add: Final[BinaryFunction] = _binary(p.Add(), "add")
 sub: Final[BinaryFunction] = _binary(p.Sub(), "sub")
-mul: Final[BinaryFunction] = _binary(p.Mul(), "mul")
 div: Final[BinaryFunction] = _binary(p.Div(), "div")
 rem: Final[BinaryFunction] = _binary(p.Rem(), "rem")
 max: Final[BinaryFunction] = _binary(p.Max(), "max")
@@ -165,6 +164,32 @@ bitwise_not: Final[UnaryFunction] = _unary(p.Not(), "bitwise_not")
 population_count: Final[UnaryFunction] = _unary(p.PopulationCount(), "population_count")
 real: Final[UnaryFunction] = _unary(p.Real(), "real")
 imag: Final[UnaryFunction] = _unary(p.Imag(), "imag")
+
+
+_product: Final[BinaryFunction] = _binary(p.Mul(), "mul")
+
+
+def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Array:
+    """Return ``x * y``.
+
+    Args:
+        x: array or scalar.
+        y: array or scalar of the dtype of ``x``.
+        out_dtype: dtype in which the product is computed, and of the result.
+
+    Returns:
+        Array of the shape of the operands.
+
+    Raises:
+        IllTyped: dtypes or shapes do not fit.
+
+    >>> lax.mul(jnp.array([100], jnp.int8), jnp.array([2], jnp.int8), out_dtype=jnp.int16)
+    Array([200], dtype=int16)
+    """
+    if out_dtype is None:
+        return _product(x, y)
+    a, b = (convert_element_type(v, out_dtype) for v in (x, y))
+    return _product(a, b)
 
 
 def conj(x: ArrayLike) -> Array:
@@ -342,26 +367,6 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     if isinstance(x, Array) and x.dtype == dtype and not x.weak_type:
         return x
     return bind1(p.ConvertElementType(dtype, False), x)
-
-
-def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
-    """Return the bits of ``operand`` as elements of another dtype of the same width.
-
-    Args:
-        operand: array or scalar.
-        new_dtype: dtype of the result.
-
-    Returns:
-        Array of the shape of ``operand``.
-
-    Raises:
-        IllTyped: the widths differ.
-
-    >>> lax.bitcast_convert_type(jnp.array([1.0]), jnp.int32)
-    Array([1065353216], dtype=int32)
-    """
-    (x,) = operands("bitcast_convert_type", operand)
-    return bind1(p.BitcastConvertType(allowed(new_dtype)), x)
 
 
 def stop_gradient(x: T) -> T:

@@ -8,6 +8,7 @@ import numpy as np
 
 from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike
+from effax.arrays.axes import no_out
 from effax.arrays.binding import bind1
 from effax.arrays.conversion import as_value
 from effax.arrays.device_array import DeviceArray
@@ -319,12 +320,13 @@ def modf(x: ArrayLike, /) -> tuple[Array, Array]:
     return pr.converted(fraction, dtype, weak), whole
 
 
-def round(a: ArrayLike, decimals: int = 0) -> Array:
+def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """Return ``a`` rounded to a number of decimals, ties to even.
 
     Args:
         a: array or scalar.
         decimals: number of decimals; negative for tens, hundreds, ...
+        out: unsupported.
 
     Returns:
         Array of the shape and dtype of ``a``.
@@ -332,6 +334,7 @@ def round(a: ArrayLike, decimals: int = 0) -> Array:
     >>> jnp.round(jnp.array([1.25, 1.75]), 1)
     Array([1.2, 1.8], dtype=float32)
     """
+    no_out(out, "round")
     dtype, _ = pr.operand_kind(a, "the operand of round")
     if not is_inexact_dtype(dtype):
         return _rounded_integers(as_value(a), 10 ** max(-decimals, 0))

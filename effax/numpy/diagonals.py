@@ -9,6 +9,8 @@ from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import plain_shape
 from effax.arrays.binding import bind1
 from effax.arrays.conversion import as_value
+from effax.arrays.indexing import integer_positions
+from effax.arrays.placed import on_device
 from effax.arrays.promotion import default_dtype
 from effax.ir.errors import IllTyped
 from effax.ir.prims import Iota
@@ -25,22 +27,30 @@ def _counted(shape: Shape, axis: int) -> Array:
     return bind1(Iota(np.dtype(np.int32), shape, axis))
 
 
-def _on_or_below(shape: Shape, k: int) -> Array:
+def _shifted_rows(shape: Shape, k: ArrayLike) -> Array:
+    """Return the row of each position, plus k, which may be traced."""
+    rows = _counted(shape, 0)
+    if isinstance(k, int):
+        return uf.add(rows, k) if k else rows
+    return uf.add(rows, integer_positions(k, "the diagonal"))
+
+
+def _on_or_below(shape: Shape, k: ArrayLike) -> Array:
     """Return whether the column of a position is at most its row + k."""
-    rows = _counted(shape, 0)
-    return uf.greater_equal(uf.add(rows, k) if k else rows, _counted(shape, 1))
+    return uf.greater_equal(_shifted_rows(shape, k), _counted(shape, 1))
 
 
-def _diagonal_mask(shape: Shape, k: int) -> Array:
-    rows = _counted(shape, 0)
-    return uf.equal(uf.add(rows, k) if k else rows, _counted(shape, 1))
+def _diagonal_mask(shape: Shape, k: ArrayLike) -> Array:
+    return uf.equal(_shifted_rows(shape, k), _counted(shape, 1))
 
 
 def eye(
     N: int,  # noqa: N803  NumPy's name
     M: int | None = None,  # noqa: N803  NumPy's name
-    k: int = 0,
+    k: ArrayLike = 0,
     dtype: DTypeLike | None = None,
+    *,
+    device: object = None,
 ) -> Array:
     """Return a matrix with ones on its ``k``-th diagonal.
 
@@ -49,6 +59,7 @@ def eye(
         M: number of columns, ``N`` by default.
         k: diagonal; positive ones are above the main diagonal.
         dtype: dtype of the result, float32 by default.
+        device: the first device, its platform, or a sharding over it; None is the first.
 
     Returns:
         Array of shape (N, M).
@@ -58,7 +69,8 @@ def eye(
            [0., 1.]], dtype=float32)
     """
     shape = plain_shape((N, N if M is None else M), "eye")
-    return uf.astype(_diagonal_mask(shape, k), default_dtype(dtype))
+    made = uf.astype(_diagonal_mask(shape, k), default_dtype(dtype))
+    return on_device(made, device, "eye")
 
 
 def identity(n: int, dtype: DTypeLike | None = None) -> Array:
@@ -81,7 +93,7 @@ def identity(n: int, dtype: DTypeLike | None = None) -> Array:
 def tri(
     N: int,  # noqa: N803  NumPy's name
     M: int | None = None,  # noqa: N803  NumPy's name
-    k: int = 0,
+    k: ArrayLike = 0,
     dtype: DTypeLike | None = None,
 ) -> Array:
     """Return a matrix with ones on and below its ``k``-th diagonal.
@@ -103,7 +115,7 @@ def tri(
     return uf.astype(_on_or_below(shape, k), default_dtype(dtype))
 
 
-def tril(m: ArrayLike, k: int = 0) -> Array:
+def tril(m: ArrayLike, k: ArrayLike = 0) -> Array:
     """Return matrices with zeros above the ``k``-th diagonal.
 
     Args:
@@ -125,7 +137,7 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
     return uf.masked(sh.broadcast_to(below, value.shape), value)
 
 
-def triu(m: ArrayLike, k: int = 0) -> Array:
+def triu(m: ArrayLike, k: ArrayLike = 0) -> Array:
     """Return matrices with zeros below the ``k``-th diagonal.
 
     Args:
@@ -143,7 +155,9 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
            [0, 4]], dtype=int32)
     """
     value = _matrices(m, "triu")
-    above = uf.invert(_on_or_below(value.shape[-2:], k - 1))
+    above = uf.invert(
+        _on_or_below(value.shape[-2:], k - 1 if isinstance(k, int) else uf.subtract(k, 1))
+    )
     return uf.masked(sh.broadcast_to(above, value.shape), value)
 
 

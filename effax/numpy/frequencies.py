@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import plain_axes, static_int
 from effax.arrays.conversion import as_value
+from effax.arrays.placed import on_device
 from effax.arrays.promotion import default_dtype
 from effax.ir.errors import BadArgument
 from effax.numpy import ufuncs as uf
@@ -18,13 +19,16 @@ __all__ = [
 ]  # fmt: skip
 
 
-def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None) -> Array:
+def fftfreq(
+    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: object = None
+) -> Array:
     """Return the frequencies of the elements of :func:`fft`.
 
     Args:
         n: length of the transform.
         d: distance of the samples.
         dtype: dtype of the result, float32 by default.
+        device: the first device, its platform, or a sharding over it; None is the first.
 
     Returns:
         Array of shape (n,).
@@ -39,16 +43,20 @@ def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None) -> Ar
     kind = default_dtype(dtype)
     half = (size - 1) // 2 + 1
     order = concatenate([arange(0, half), arange(-(size // 2), 0)])
-    return uf.true_divide(uf.astype(order, kind), uf.multiply(d, size))
+    made = uf.true_divide(uf.astype(order, kind), uf.multiply(d, size))
+    return on_device(made, device, "fftfreq")
 
 
-def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None) -> Array:
+def rfftfreq(
+    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: object = None
+) -> Array:
     """Return the frequencies of the elements of :func:`rfft`.
 
     Args:
         n: length of the transform.
         d: distance of the samples.
         dtype: dtype of the result, float32 by default.
+        device: the first device, its platform, or a sharding over it; None is the first.
 
     Returns:
         Array of shape (n // 2 + 1,).
@@ -62,7 +70,7 @@ def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None) -> A
     size = _length(n, "rfftfreq")
     kind = default_dtype(dtype)
     order = uf.astype(arange(0, size // 2 + 1), kind)
-    return uf.true_divide(order, uf.multiply(d, size))
+    return on_device(uf.true_divide(order, uf.multiply(d, size)), device, "rfftfreq")
 
 
 def _length(n: int, what: str) -> int:

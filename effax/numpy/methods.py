@@ -6,7 +6,7 @@ from effax.arrays import creation, promotion, ref_functions, shapes
 from effax.arrays.at import At
 from effax.arrays.operators import Operators, install
 from effax.arrays.ref_view import RefAt
-from effax.lax import control, elementwise
+from effax.lax import bits, control
 from effax.numpy import (
     arithmetic,
     index,
@@ -30,7 +30,6 @@ install(
         argsort=sorting.argsort,
         asarray=creation.asarray,
         astype=ufuncs.astype,
-        bitcast_convert_type=elementwise.bitcast_convert_type,
         bitwise_and=ufuncs.bitwise_and,
         bitwise_or=ufuncs.bitwise_or,
         bitwise_xor=ufuncs.bitwise_xor,
@@ -88,6 +87,7 @@ install(
         transpose=shapes.transpose,
         true_divide=ufuncs.true_divide,
         var=statistics.var,
+        view=bits.view,
         where=positions.where,
         zeros_like=creation.zeros_like,
         at=At,

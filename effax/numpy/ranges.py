@@ -14,6 +14,7 @@ from effax.arrays.axes import plain_axis, static_int
 from effax.arrays.binding import bind1
 from effax.arrays.conversion import as_value, from_numpy
 from effax.arrays.creation import full_like, zeros
+from effax.arrays.placed import on_device
 from effax.arrays.promotion import default_dtype
 from effax.ir.dtypes import (
     DType,
@@ -36,6 +37,8 @@ def arange(
     stop: ArrayLike | None = None,
     step: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
+    *,
+    device: object = None,
 ) -> Array:
     """Return evenly spaced values in [start, stop).
 
@@ -44,13 +47,14 @@ def arange(
         stop: end of the interval.
         step: distance of the values, 1 by default.
         dtype: dtype of the result, by promotion of the arguments by default.
+        device: the first device, its platform, or a sharding over it; None is the first.
 
     Returns:
         1-D array.
 
     Raises:
         IllTyped: an argument is not a scalar.
-        BadArgument: ``step`` is 0.
+        BadArgument: ``step`` is 0, or an argument is complex.
 
     >>> jnp.arange(0, 6, 2)
     Array([0, 2, 4], dtype=int32)
@@ -59,18 +63,27 @@ def arange(
     for x in given:
         if pr.shape_of(x):
             raise IllTyped("arange takes scalars", expected="scalars", found=str(x))
+    if family(pr.common_dtype(given, "arange")[0]) == "complex":
+        raise BadArgument("arange takes real numbers", "real numbers", str(given))
+    return on_device(_range(given, stop is None, step, dtype), device, "arange")
+
+
+def _range(
+    given: list[ArrayLike], to_first: bool, step: ArrayLike | None, dtype: DTypeLike | None
+) -> Array:
     kind = default_dtype(dtype) if dtype is not None else pr.common_dtype(given, "arange")[0]
     if any(map(is_symbolic_dim, given)):
-        return _symbolic_range(*((0, start) if stop is None else (start, stop)), step, kind)
+        ends = (0, given[0]) if to_first else (given[0], given[1])
+        return _symbolic_range(*ends, step, kind)
     known = [cast(int, as_value(x, "an argument of arange").numpy()[()]) for x in given]
-    first, last = (0, known[0]) if stop is None else (known[0], known[1])
+    first, last = (0, known[0]) if to_first else (known[0], known[1])
     by = 1 if step is None else cast(int, as_value(step).numpy()[()])
     if by == 0:
         raise BadArgument("arange takes no steps of zero", "a step that is not 0", "0")
     if family(kind) not in ("int", "uint") or any(
         is_inexact_dtype(np.asarray(x).dtype) for x in known
     ):
-        if stop is None and step is None:
+        if to_first and step is None:
             return bind1(Iota(kind, (max(0, math.ceil(last)),), 0))
         try:
             return from_numpy(np.arange(first, last, by, dtype=kind))
@@ -103,6 +116,8 @@ def linspace(
     retstep: Literal[False] = False,
     dtype: DTypeLike | None = None,
     axis: int = 0,
+    *,
+    device: object = None,
 ) -> Array: ...
 
 
@@ -116,6 +131,7 @@ def linspace(
     retstep: Literal[True],
     dtype: DTypeLike | None = None,
     axis: int = 0,
+    device: object = None,
 ) -> tuple[Array, Array]: ...
 
 
@@ -127,6 +143,8 @@ def linspace(
     retstep: bool = False,
     dtype: DTypeLike | None = None,
     axis: int = 0,
+    *,
+    device: object = None,
 ) -> Array | tuple[Array, Array]:
     """Return ``num`` evenly spaced values from ``start`` to ``stop``.
 
@@ -138,6 +156,7 @@ def linspace(
         retstep: whether to return the step as well.
         dtype: dtype of the result, an inexact one by default.
         axis: position of the new axis.
+        device: the first device, its platform, or a sharding over it; None is the first.
 
     Returns:
         Array with a new axis of size ``num``, or a pair of it and the step.
@@ -170,7 +189,7 @@ def linspace(
         from effax.numpy.arithmetic import floor_divide
 
         made = floor_divide(made, 1)
-    made = pr.converted(made, target, False)
+    made = on_device(pr.converted(made, target, False), device, "linspace")
     if not retstep:
         return made
     distance = (

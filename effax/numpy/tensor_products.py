@@ -18,6 +18,7 @@ from effax.arrays.shapes import (
 )
 from effax.ir.errors import BadArgument, IllTyped
 from effax.numpy import ufuncs as uf
+from effax.numpy.diagonals import eye
 from effax.numpy.join import stack
 from effax.numpy.products import Axes, check_sizes, contract, promoted_pair
 from effax.numpy.reduce import sum
@@ -126,7 +127,7 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
 
 def trace(
     a: ArrayLike,
-    offset: int = 0,
+    offset: ArrayLike = 0,
     axis1: int = 0,
     axis2: int = 1,
     dtype: DTypeLike | None = None,
@@ -149,7 +150,12 @@ def trace(
     Array(5, dtype=int32)
     """
     no_out(out, "trace")
-    return sum(diagonal(a, offset, axis1, axis2), -1, dtype)
+    if isinstance(offset, int):
+        return sum(diagonal(a, offset, axis1, axis2), -1, dtype)
+    moved = moveaxis(a, (axis1, axis2), (-2, -1))
+    rows, columns = moved.shape[-2:]
+    on_diagonal = eye(rows, columns, offset, bool)
+    return sum(moved, (-2, -1), dtype, where=on_diagonal)
 
 
 def cross(

@@ -21,6 +21,7 @@ from effax.ir.dtypes import DType, family, int_bounds, is_complex, is_float, rea
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.types import Shape
 from effax.lax import elementwise as el
+from effax.lax.bits import bitcast_convert_type
 from effax.lax.special import erf_inv
 from effax.numpy import arithmetic as ar
 from effax.numpy import ufuncs as uf
@@ -127,7 +128,7 @@ def _unit(key: Array, shape: Shape, dtype: DType) -> Array:
         found = el.convert_element_type(found, word)
     mantissa = el.shift_right_logical(found, rng_bits - n_mantissa)
     one = int(np.ones((), dtype).view(word))
-    return el.sub(el.bitcast_convert_type(el.bitwise_or(mantissa, one), dtype), 1.0)
+    return el.sub(bitcast_convert_type(el.bitwise_or(mantissa, one), dtype), 1.0)
 
 
 def _bound(x: ArrayLike, dtype: DType, shape: Shape) -> Array:

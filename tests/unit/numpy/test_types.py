@@ -300,7 +300,6 @@ REFUSED: list[tuple[Callable[[], Any], type[EffaxError], str]] = [
     (lambda: untyped.zeros((2, -1)), BadArgument, "negative"),
     (lambda: untyped.zeros(2.5), IllTyped, "not an integer"),
     (lambda: untyped.zeros(2, "float33"), IllTyped, "float33"),
-    (lambda: untyped.astype(X, None), IllTyped, "dtype"),
     (lambda: untyped.reshape(X, (4,)), IllTyped, "number of elements"),
     (lambda: untyped.reshape(X, (-1, 4)), IllTyped, "divide 6"),
     (lambda: untyped.reshape(X, (-1, -1)), BadArgument, "-1"),
