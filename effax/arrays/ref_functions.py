@@ -13,10 +13,10 @@ import numpy as np
 from effax import tree
 from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.assignment import cast_for_update
+from effax.arrays.at_indices import traced_mask
 from effax.arrays.axes import ShapeLike, plain_shape
 from effax.arrays.binding import bind, bind1
 from effax.arrays.conversion import as_value
-from effax.arrays.at_indices import traced_mask
 from effax.arrays.indexing import Selection, select
 from effax.arrays.operators import ops
 from effax.arrays.ref import EagerRef, Ref, TracedRef
