@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 
@@ -20,6 +20,16 @@ from effax.ir.trace import Trace
 from effax.ir.types import ArrayType
 
 
+class TraceOf(NamedTuple):
+    """The trace of a symbol, as JAX's libraries read it.
+
+    Attributes:
+        main: the trace; one object for all of its symbols.
+    """
+
+    main: Trace
+
+
 @final
 class TracedArray(Array):
     """An atom of a program that is being traced, as an array without a known value."""
@@ -29,6 +39,10 @@ class TracedArray(Array):
     def __init__(self, trace: Trace, atom: Atom) -> None:
         self.trace: Trace = trace
         self.atom: Atom = atom
+
+    @property
+    def _trace(self) -> TraceOf:
+        return TraceOf(self.trace)
 
     @property
     def type(self) -> ArrayType:

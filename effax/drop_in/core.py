@@ -13,9 +13,8 @@ from effax.api.operations import applied
 from effax.api.staging import typeof
 from effax.arrays.array import Array
 from effax.arrays.binding import Operand
-from effax.arrays.traced_array import TracedArray
+from effax.arrays.traced_array import TracedArray, TraceOf
 from effax.drop_in.application import NamedPrimitive as Primitive
-from effax.drop_in.zeros import to_tangent_aval
 from effax.effects import NO_EFFECTS, Row
 from effax.ir.analysis.check import checked
 from effax.ir.dtypes import DType, as_dtype
@@ -250,7 +249,7 @@ def unmapped_aval(
 
 def primal_dtype_to_tangent_dtype(dtype: object) -> DType:
     """Return the dtype of tangents of values of a dtype."""
-    return to_tangent_aval(array_type((), as_dtype(dtype))).dtype
+    return array_type((), as_dtype(dtype)).to_tangent_aval().dtype
 
 
 def concrete_or_error(
@@ -295,9 +294,10 @@ def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
     return OpaqueTraceState(current_trace())
 
 
-def find_top_trace(xs: object) -> Trace | None:
+def find_top_trace(xs: object) -> TraceOf | None:
     """Return the current trace; None outside of programs that are traced."""
-    return current_trace()
+    trace = current_trace()
+    return None if trace is None else TraceOf(trace)
 
 
 def trace_state_clean() -> bool:

@@ -11,6 +11,7 @@ from effax.api.devices import default_backend, devices, effects_barrier
 from effax.arrays.array import Array
 from effax.drop_in.api_util import safe_map, safe_zip
 from effax.ir.dtypes import DType, as_dtype, is_float
+from effax.ir.errors import IllTyped
 from effax.ir.source import SourceInfo
 from effax.ir.types import RefType
 from effax.lowering.xla import Device
@@ -22,6 +23,7 @@ __all__ = [
     "AbstractRef",
     "EArray",
     "LiteralArray",
+    "TypePromotionError",
     "TypedNdArray",
     "_backends",
     "_exclude_paths",
@@ -61,6 +63,7 @@ class EArray:
 
 
 AbstractRef = RefType
+TypePromotionError = IllTyped
 _exclude_paths: Final[list[str]] = []
 _registry: Final[dict[type, object]] = {}
 _backends: Final[dict[str, object]] = {}

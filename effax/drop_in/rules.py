@@ -12,7 +12,7 @@ from effax.arrays.array import Array
 from effax.arrays.binding import atom_in, handle
 from effax.arrays.conversion import as_value
 from effax.drop_in.primitive import AppliedByName, Declared, Rule, not_registered
-from effax.drop_in.zeros import UndefinedPrimal, Zero, to_tangent_aval
+from effax.drop_in.zeros import UndefinedPrimal, Zero
 from effax.extend.rules import width_of
 from effax.ir.build import Builder, typing_of
 from effax.ir.dtypes import FLOAT0
@@ -141,7 +141,7 @@ def jvp(
     rule = rule_for(primitive_jvps, prim.declared, "Differentiation rule", how)
     label = f"the jvp rule of {prim.name}"
     types = typing_of(prim, tuple([a.type for a in primals])).outs
-    zeros = [Zero(to_tangent_aval(aval_of(a.type))) for a in primals]
+    zeros = [Zero(aval_of(a.type).to_tangent_aval()) for a in primals]
     n = len(primals)
 
     def run(*args: object) -> Values:
@@ -222,7 +222,7 @@ def transpose(
             UndefinedPrimal(aval_of(x.type)) if isinstance(x, Linear) else next(rest) for x in ins
         ]
         found_cts = [
-            Zero(to_tangent_aval(aval_of(t))) if ct is None else next(rest)
+            Zero(aval_of(t).to_tangent_aval()) if ct is None else next(rest)
             for ct, t in zip(cts, types, strict=True)
         ]
         ct = found_cts if prim.declared.multiple_results else found_cts[0]

@@ -34,7 +34,10 @@ SOURCES: Final[Mapping[str, Sequence[str]]] = {
     "jax._src.compiler": (),
     "jax._src.core": ("core", "drop_in.core", "drop_in.private:physical_aval"),
     "jax._src.dispatch": ("drop_in.private:apply_primitive wait_for_tokens",),
-    "jax._src.dtypes": ("dtypes", "drop_in.private:supports_inf to_complex_dtype"),
+    "jax._src.dtypes": (
+        "dtypes",
+        "drop_in.private:TypePromotionError supports_inf to_complex_dtype",
+    ),
     "jax._src.earray": ("drop_in.private:EArray",),
     "jax._src.flatten_util": ("flatten_util",),
     "jax._src.interpreters": (),

@@ -7,16 +7,9 @@ import numpy as np
 from effax.arrays.array import Array
 from effax.arrays.conversion import as_value
 from effax.arrays.tracing import input_type
-from effax.ir.dtypes import FLOAT0, is_inexact_dtype
-from effax.ir.types import ArrayType, Type
+from effax.ir.types import Type
 from effax.tree import PyTree
 from effax.tree_util import register_pytree_node
-
-
-def to_tangent_aval(aval: ArrayType) -> ArrayType:
-    """Return the type of tangents of values of a type; ``float0`` for those without tangents."""
-    strong = aval.strong()
-    return strong if is_inexact_dtype(aval.dtype) else strong.update(dtype=FLOAT0)
 
 
 class Zero:
@@ -34,8 +27,7 @@ class Zero:
     @staticmethod
     def from_primal_value(value: object) -> Zero:
         """Return the zero tangent of a value."""
-        type_ = input_type(value)
-        return Zero(to_tangent_aval(type_) if isinstance(type_, ArrayType) else type_)
+        return Zero(input_type(value).to_tangent_aval())
 
     def instantiate(self) -> Array:
         """Return an array of zeros."""

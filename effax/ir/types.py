@@ -16,6 +16,7 @@ import numpy as np
 
 from effax.ir.dtypes import (
     BOOL,
+    FLOAT0,
     INT32,
     DType,
     as_dtype,
@@ -97,14 +98,29 @@ class ArrayType(_Consed):
         return (array_type, (self.shape, self.dtype, self.weak))
 
     def update(
-        self, shape: Shape | None = None, dtype: DType | None = None, weak: bool | None = None
+        self,
+        shape: Shape | None = None,
+        dtype: DType | None = None,
+        weak: bool | None = None,
+        *,
+        weak_type: bool | None = None,
     ) -> ArrayType:
-        """Return the type with some of its fields replaced."""
+        """Return the type with some of its fields replaced; ``weak_type`` is JAX's ``weak``."""
+        weak = weak_type if weak is None else weak
         return array_type(
             self.shape if shape is None else shape,
             self.dtype if dtype is None else dtype,
             self.weak if weak is None else weak,
         )
+
+    def to_tangent_aval(self) -> ArrayType:
+        """Return the type of tangents; of ``float0`` for a dtype without tangents."""
+        return array_type(self.shape, self.dtype if is_inexact_dtype(self.dtype) else FLOAT0)
+
+    def str_short(self, short_dtypes: bool = False) -> str:
+        """Return the type as JAX prints it: ``float32[3]``, or with ``short_dtypes`` ``f32[3]``."""
+        name = short_name(self.dtype) if short_dtypes else self.dtype.name
+        return f"{name}[{','.join(map(str, self.shape))}]"
 
     def strong(self) -> ArrayType:
         """Return the same type with a dtype that does not yield."""
@@ -145,6 +161,15 @@ class RefType(_Consed):
     def weak(self) -> bool:
         """False: the dtype of contents never yields in promotion."""
         return False
+
+    @property
+    def inner_aval(self) -> ArrayType:
+        """The type of the contents, under JAX's name."""
+        return self.inner
+
+    def to_tangent_aval(self) -> RefType:
+        """Return the type of tangents: the type itself."""
+        return self
 
     def __reduce__(self) -> tuple[object, ...]:
         return (ref_type, (self.inner, self.kind))
