@@ -79,6 +79,7 @@ from effax.api.vjp import VJP, vjp
 from effax.arrays import config as _config_module
 from effax.arrays.array import Array
 from effax.arrays.batching import vmap
+from effax.arrays.binding import folding as ensure_compile_time_eval
 from effax.arrays.config import debug_infs, debug_nans, enable_x64
 from effax.arrays.placed import Shard
 from effax.arrays.ref import Ref
@@ -117,7 +118,6 @@ from effax.ir.dtypes import FLOAT0
 from effax.ir.dtypes import DType as _DType
 from effax.ir.state import clear_caches
 from effax.ir.text.notebook import draw_with
-from effax.ir.trace import eager as ensure_compile_time_eval
 from effax.ir.trace import named_scope
 from effax.lax import stop_gradient
 from effax.lowering.xla import Device

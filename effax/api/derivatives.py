@@ -27,11 +27,11 @@ from effax.ir.scope import checked_axes
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.trace import current_trace, differs_along, is_shared, shown_ref
 from effax.ir.types import RefType, Type
+from effax.transforms.framework.pass_ import rules_or_default
 from effax.transforms.framework.runner import as_result, unwrap
 from effax.transforms.linearize import Linearized, linearize
 from effax.transforms.reverse.engine import fuse, run_backward, run_forward
 from effax.transforms.reverse.plan import Composed, Fused, plan_reverse
-from effax.transforms.rules.default import DEFAULT_RULES
 from effax.transforms.spmd.pvary_insertion import insert_pvary
 from effax.transforms.transpose.engine import CotangentSpec, GradValue, NonLinear, transpose
 from effax.tree import PyTreeDef
@@ -155,7 +155,7 @@ def reversed_call(
     full = (*[False] * call.n_consts, *mask)
     wanted = [i == 0 for i in range(len(jaxpr.outs))]
     with paused_collector():
-        plan = unwrap(_plan(jaxpr, full, wanted, DEFAULT_RULES))
+        plan = unwrap(_plan(jaxpr, full, wanted, rules_or_default(None)))
         if isinstance(plan, Composed):
             return None
         trace = current_trace()

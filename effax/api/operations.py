@@ -107,10 +107,13 @@ class _Applied:
         return list(eval_jaxpr(self.closed, *args))
 
 
-@cached(maxsize=None)
+_operations: Final[dict[type[Primitive], Operation]] = {}
+
+
 def operation_of(cls: type[Primitive]) -> Operation:
     """Return the operation of a class of primitives: one object in the process."""
-    return BuiltIn(cls)
+    found = _operations.get(cls)
+    return _operations.setdefault(cls, BuiltIn(cls)) if found is None else found
 
 
 def built_in_operations() -> dict[str, Operation]:
@@ -233,9 +236,8 @@ _OPEN: Final = (Remat, ShardMap)
 """Primitives whose subjaxpr is open in JAX too."""
 
 
-def jax_parameters(eqn: Eqn) -> dict[str, object]:
-    """Return the parameters of an equation by JAX's names."""
-    prim = eqn.prim
+def jax_parameters(prim: Primitive) -> dict[str, object]:
+    """Return the parameters of a primitive by JAX's names."""
     if isinstance(prim, HasOperation):
         return prim.params()
     if isinstance(prim, While):
@@ -290,10 +292,11 @@ def jax_operands(eqn: Eqn) -> list[Atom]:
     return [*[eqn.ins[i] for i in of_cond], *[eqn.ins[i] for i in of_body], *eqn.ins[n:]]
 
 
-def _operation(prim: Primitive) -> Operation:
+def operation(prim: Primitive) -> Operation:
+    """Return the primitive without its parameters."""
     return prim.operation() if isinstance(prim, HasOperation) else operation_of(type(prim))
 
 
-READING.operation = _operation
+READING.operation = operation
 READING.params = jax_parameters
 READING.invars = jax_operands

@@ -25,7 +25,7 @@ from effax.ir.primitive import Primitive, Value
 from effax.ir.prims import ForwardRule, SparseJvp
 from effax.ir.source import caller
 from effax.ir.syntax import Atom, Jaxpr, Lit, Var
-from effax.ir.trace import Trace, current_trace, leak_error, shown_ref, tracing
+from effax.ir.trace import Trace, current_trace, eager, leak_error, shown_ref, tracing
 from effax.ir.types import ArrayType, RefType, Type, check_size, tangent_type
 from effax.transforms.rules.custom.dense import on_given_tangents
 
@@ -86,6 +86,9 @@ def bind(prim: Primitive, *args: Operand) -> list[Array | Ref]:
     try:
         if trace is None:
             return _apply(prim, args)
+        if trace.folds and (constants := _constants(args)) is not None:
+            with eager():
+                return _apply(prim, constants)
         ins = tuple([atom_in(trace, a) for a in args])
         return [cast("Array | Ref", handle(trace, v)) for v in trace.emit(prim, ins)]
     except EffaxError as error:
@@ -95,13 +98,43 @@ def bind(prim: Primitive, *args: Operand) -> list[Array | Ref]:
 def bind1(prim: Primitive, *args: Operand) -> Array:
     """Apply a primitive of one result, an array."""
     trace = current_trace()
-    if trace is not None:
+    if trace is not None and not trace.folds:
         try:
             (out,) = trace.emit(prim, tuple([atom_in(trace, a) for a in args]))
         except EffaxError as error:
             raise error.at(None, _user_line()) from None
         return TracedArray(trace, out)
     return cast(Array, bind(prim, *args)[0])
+
+
+@contextmanager
+def folding() -> Iterator[None]:
+    """Run operations on concrete values in a block at once, also while a program is traced.
+
+    Operations on symbols are added to the program.
+    """
+    trace = current_trace()
+    before = trace is not None and trace.folds
+    if trace is not None:
+        trace.folds = True
+    try:
+        yield
+    finally:
+        if trace is not None:
+            trace.folds = before
+
+
+def _constants(args: Sequence[Operand]) -> list[Operand] | None:
+    """Return operands that are concrete, with scalars as literals; None if one is a symbol."""
+    found: list[Operand] = []
+    for x in args:
+        if isinstance(x, TracedArray) and isinstance(x.atom, Lit):
+            found.append(x.atom)
+        elif isinstance(x, TracedArray | TracedRef):
+            return None
+        else:
+            found.append(x)
+    return found
 
 
 def _user_line() -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABCMeta
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
@@ -15,6 +16,7 @@ from effax.drop_in import rules
 from effax.drop_in.lowering import lowered
 from effax.drop_in.primitive import AppliedByName, Declared, Parameters
 from effax.ir.errors import IllTyped
+from effax.ir.operation import Operation
 from effax.ir.trace import current_trace, eager
 from effax.lowering.writer import HasLowering, Val, Writer
 from effax.transforms.framework.rules import HasRules, Indivisible, Rules
@@ -22,7 +24,14 @@ from effax.transforms.rules.common.generic_rules import no_refs
 from effax.tree import PyTree
 
 
-class NamedPrimitive(Declared):
+class _PrimitiveType(ABCMeta):
+    """Makes the operations of built-in primitives instances of ``Primitive``."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Operation)
+
+
+class NamedPrimitive(Declared, metaclass=_PrimitiveType):
     """A primitive with a name, as ``jax.extend.core.Primitive``."""
 
     def __init__(self, name: str) -> None:

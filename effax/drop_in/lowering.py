@@ -13,9 +13,9 @@ from effax.api.jit import jit
 from effax.arrays.binding import wrap
 from effax.arrays.conversion import as_value
 from effax.drop_in.primitive import AppliedByName, Declared, LoweringNotRegistered, Rule
-from effax.drop_in.rules import aval_of, built_in, fitted, traced
+from effax.drop_in.rules import aval_of, fitted, traced
 from effax.ir.build import Builder, typing_of
-from effax.ir.errors import LoweringError
+from effax.ir.errors import BadRule, LoweringError
 from effax.ir.primitive import Value
 from effax.ir.trace import eager
 from effax.ir.types import ArrayType, type_of_value
@@ -87,7 +87,10 @@ def register_lowering(
     """
     given: object = prim
     if not hasattr(given, "changed"):
-        raise built_in(prim, "lowering rule")
+        raise BadRule(
+            f"the lowering rule of {prim} cannot be replaced: it is a primitive of effax",
+            expected="a primitive that `jax.extend.core.Primitive` made",
+        )
     _RULES[prim, platform] = rule
     prim.changed()
     return rule

@@ -6,7 +6,6 @@ that are registered when they are first asked for.
 
 from __future__ import annotations
 
-from abc import ABCMeta
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, cast
@@ -42,14 +41,7 @@ def not_registered(what: str, name: str, how: str) -> NotRegistered:
     return NotRegistered(f"{what} for '{name}' not implemented", remedy=how)
 
 
-class _PrimitiveType(ABCMeta):
-    """Makes the operations of built-in primitives instances of ``Primitive``."""
-
-    def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, Operation)
-
-
-class Declared(Operation, metaclass=_PrimitiveType):
+class Declared(Operation):
     """A primitive with a name, as ``jax.extend.core.Primitive``.
 
     Attributes:
@@ -190,7 +182,7 @@ class AppliedByName(HasOperation):
     def typing(self, *ins: Type) -> Typing:
         """Return the types that the abstract evaluation returns."""
         found, effects = self.declared.abstract_eval(*ins, **self.arguments.values)
-        outs = self.listed(found, "types of results")
+        outs = results_of(self.declared, found, "types of results")
         for t in outs:
             if not isinstance(t, ArrayType | RefType):
                 raise IllTyped(
@@ -207,17 +199,19 @@ class AppliedByName(HasOperation):
             args = [wrap(x.view(), type_of_value(x)) for x in ins]
             found = self.declared.impl(*args, **self.arguments.values)
         return [
-            as_value(x, f"a result of {self.name}").numpy() for x in self.listed(found, "results")
+            as_value(x, f"a result of {self.name}").numpy()
+            for x in results_of(self.declared, found, "results")
         ]
 
-    def listed(self, found: object, what: str) -> list[object]:
-        """Return what a rule returned for the results as a list. Raise BadArgument for another."""
-        if not self.declared.multiple_results:
-            return [found]
-        if not isinstance(found, list | tuple):
-            raise BadArgument(
-                f"a rule of {self.name}, which has multiple results, returns no list of {what}",
-                expected=f"a list of {what}",
-                found=type(found).__name__,
-            )
-        return list(found)
+
+def results_of(prim: Operation, found: object, what: str) -> list[object]:
+    """Return what a rule returned for the results as a list. Raise BadArgument for another."""
+    if not prim.multiple_results:
+        return [found]
+    if not isinstance(found, list | tuple):
+        raise BadArgument(
+            f"a rule of {prim.name}, which has multiple results, returns no list of {what}",
+            expected=f"a list of {what}",
+            found=type(found).__name__,
+        )
+    return list(found)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import numpy as np
 
+from effax.api.operations import BuiltIn, jax_parameters, operation
 from effax.arrays import creation, shapes
 from effax.arrays.array import Array
 from effax.arrays.binding import atom_in, handle
 from effax.arrays.conversion import as_value
-from effax.drop_in.primitive import AppliedByName, Declared, Rule, not_registered
+from effax.drop_in.primitive import Declared, Rule, not_registered, results_of
 from effax.drop_in.zeros import UndefinedPrimal, Zero
 from effax.extend.rules import width_of
 from effax.ir.build import Builder, typing_of
@@ -19,10 +21,13 @@ from effax.ir.dtypes import FLOAT0
 from effax.ir.edit.constants import constant
 from effax.ir.errors import BadRule
 from effax.ir.operation import Operation
-from effax.ir.prims import ConvertElementType
+from effax.ir.primitive import Primitive
+from effax.ir.prims import ConvertElementType, While
+from effax.ir.state import clear_caches
 from effax.ir.syntax import Atom, Jaxpr, Lit
 from effax.ir.trace import Trace, tracing
 from effax.ir.types import ArrayType, Type, tangent_type
+from effax.transforms.framework.pass_ import register_default_rules, rules_or_default
 from effax.transforms.framework.rules import BatchBuilder, BatchOut, JvpOut, Linear, RuleBuilder
 
 if TYPE_CHECKING:
@@ -37,33 +42,40 @@ class RuleTable(RuleDict):
     Setting a rule of a primitive that was used before drops the cached results of programs.
     """
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, kind: str) -> None:
         super().__init__()
-        self.what: str = what
+        self.kind: str = kind
 
     def __setitem__(self, prim: Operation, rule: Rule) -> None:
-        changed = getattr(prim, "changed", None)
-        if changed is None:
-            raise built_in(prim, self.what)
+        if isinstance(prim, BuiltIn):
+            _replace_rule(prim.cls, self.kind)
         super().__setitem__(prim, rule)
-        changed()
+        if isinstance(prim, Declared):
+            prim.changed()
 
 
-def built_in(prim: object, what: str) -> BadRule:
-    """Return the error for a rule that is set for a primitive of effax."""
-    return BadRule(
-        f"the {what} of {prim} cannot be replaced: it is a primitive of effax",
-        expected="a primitive that `jax.extend.core.Primitive` made",
-        remedy="define a function with `jax.custom_jvp`, `jax.custom_vjp` or "
-        "`jax.custom_batching.custom_vmap`",
-    )
+def _replace_rule(cls: type[Primitive], kind: str) -> None:
+    """Run a registered rule in the place of effax's for a built-in primitive, from now on."""
+    if cls is While:
+        raise BadRule("the rules of while cannot be replaced: its regions share their constants")
+    rules = rules_or_default(None)
+    own = rules.rules[cls]
+    match kind:
+        case "jvp":
+            own = replace(own, jvp=jvp)
+        case "transpose":
+            own = replace(own, transpose=transpose)
+        case _:
+            own = replace(own, batch=batch)
+    register_default_rules(rules.extend(cls, own))
+    clear_caches()
 
 
-primitive_jvps: Final = RuleTable("derivative")
-primitive_transposes: Final = RuleTable("transpose rule")
-primitive_batchers: Final = RuleTable("batching rule")
-axis_primitive_batchers: Final = RuleTable("batching rule")
-fancy_primitive_batchers: Final = RuleTable("batching rule")
+primitive_jvps: Final = RuleTable("jvp")
+primitive_transposes: Final = RuleTable("transpose")
+primitive_batchers: Final = RuleTable("batch")
+axis_primitive_batchers: Final = RuleTable("batch")
+fancy_primitive_batchers: Final = RuleTable("batch")
 
 
 class AxisData:
@@ -125,7 +137,22 @@ def aval_of(type_: Type) -> ArrayType:
     raise BadRule("a primitive of JAX's form takes a reference", "an array", str(type_))
 
 
-def rule_for(table: RuleTable, prim: Declared, what: str, how: str) -> Rule:
+class Call(NamedTuple):
+    """An application, as rules in JAX's form receive it."""
+
+    operation: Operation
+    params: Mapping[str, object]
+
+    def listed(self, found: object, what: str) -> list[object]:
+        """Return what a rule returned for the results as a list."""
+        return results_of(self.operation, found, what)
+
+
+def _call(prim: Primitive) -> Call:
+    return Call(operation(prim), jax_parameters(prim))
+
+
+def rule_for(table: RuleTable, prim: Operation, what: str, how: str) -> Rule:
     """Return a registered rule. Raise NotRegistered if there is none."""
     found = table.get(prim)
     if found is None:
@@ -134,11 +161,12 @@ def rule_for(table: RuleTable, prim: Declared, what: str, how: str) -> Rule:
 
 
 def jvp(
-    b: RuleBuilder, prim: AppliedByName, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+    b: RuleBuilder, prim: Primitive, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
     """Run the registered derivative."""
     how = "`ad.primitive_jvps[prim] = rule`"
-    rule = rule_for(primitive_jvps, prim.declared, "Differentiation rule", how)
+    call = _call(prim)
+    rule = rule_for(primitive_jvps, call.operation, "Differentiation rule", how)
     label = f"the jvp rule of {prim.name}"
     types = typing_of(prim, tuple([a.type for a in primals])).outs
     zeros = [Zero(aval_of(a.type).to_tangent_aval()) for a in primals]
@@ -147,10 +175,10 @@ def jvp(
     def run(*args: object) -> Values:
         rest = iter(args[n:])
         moved = [z if t is None else next(rest) for z, t in zip(zeros, tangents, strict=True)]
-        found = rule(list(args[:n]), moved, **prim.arguments.values)
+        found = rule(list(args[:n]), moved, **call.params)
         outs, dots = _pair(label, found)
-        dots = [_nonzero(x) for x in prim.listed(dots, "tangents")]
-        return [*prim.listed(outs, "results"), *dots]
+        dots = [_nonzero(x) for x in call.listed(dots, "tangents")]
+        return [*call.listed(outs, "results"), *dots]
 
     made = _inlined(b, run, [*primals, *[t for t in tangents if t is not None]], label)
     _check_count(label, "results and tangents", made, 2 * len(types))
@@ -201,7 +229,7 @@ def fitted(b: Builder, label: str, atom: Atom | None, type_: Type) -> Atom:
 
 def transpose(
     b: RuleBuilder,
-    prim: AppliedByName,
+    prim: Primitive,
     ins: Sequence[Atom | Linear],
     cts: Sequence[Atom | None],
 ) -> Sequence[Atom | None]:
@@ -209,7 +237,8 @@ def transpose(
     if all(ct is None for ct in cts):
         return [None for _ in ins]
     how = "`ad.primitive_transposes[prim] = rule`"
-    rule = rule_for(primitive_transposes, prim.declared, "Transpose rule (for reverse-mode "
+    call = _call(prim)
+    rule = rule_for(primitive_transposes, call.operation, "Transpose rule (for reverse-mode "
                     "differentiation)", how)  # fmt: skip
     label = f"the transpose rule of {prim.name}"
     types = typing_of(prim, tuple([x.type for x in ins])).outs
@@ -225,8 +254,8 @@ def transpose(
             Zero(aval_of(t).to_tangent_aval()) if ct is None else next(rest)
             for ct, t in zip(cts, types, strict=True)
         ]
-        ct = found_cts if prim.declared.multiple_results else found_cts[0]
-        found = rule(ct, *operands, **prim.arguments.values)
+        ct = found_cts if call.operation.multiple_results else found_cts[0]
+        found = rule(ct, *operands, **call.params)
         if not isinstance(found, list | tuple):
             raise BadRule(f"{label} returns no list of cotangents", found=type(found).__name__)
         return [_nonzero(x) for x in found]
@@ -242,18 +271,19 @@ def transpose(
 
 
 def batch(
-    b: BatchBuilder, prim: AppliedByName, ins: Sequence[Atom], batched: Sequence[bool], size: int
+    b: BatchBuilder, prim: Primitive, ins: Sequence[Atom], batched: Sequence[bool], size: int
 ) -> BatchOut:
     """Run the registered batching rule."""
-    rule = _batcher(prim, size, b.axis)
+    call = _call(prim)
+    rule = _batcher(call.operation, size, b.axis)
     label = f"the batching rule of {prim.name}"
     dims = [0 if has else None for has in batched]
     flags: list[bool] = []
 
     def run(*args: object) -> Values:
-        outs, out_dims = _pair(label, rule(list(args), dims, **prim.arguments.values))
-        listed = prim.listed(outs, "results")
-        places = prim.listed(out_dims, "batch axes")
+        outs, out_dims = _pair(label, rule(list(args), dims, **call.params))
+        listed = call.listed(outs, "results")
+        places = call.listed(out_dims, "batch axes")
         _check_count(label, "batch axes", places, len(listed))
         flags[:] = [place is not None for place in places]
         return [_at_front(x, place) for x, place in zip(listed, places, strict=True)]
@@ -269,8 +299,7 @@ def batch(
     return BatchOut(outs, flags)
 
 
-def _batcher(prim: AppliedByName, size: int, axis: str | None) -> Rule:
-    declared = prim.declared
+def _batcher(declared: Operation, size: int, axis: str | None) -> Rule:
     if declared in fancy_primitive_batchers:
         fancy, data = fancy_primitive_batchers[declared], AxisData(size, axis)
         return lambda args, dims, **params: fancy(data, args, dims, **params)

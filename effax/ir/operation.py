@@ -62,7 +62,7 @@ class _Reading:
     """The functions behind ``eqn.primitive``, ``eqn.params`` and ``eqn.invars``, set once."""
 
     operation: Callable[[Primitive], Operation]
-    params: Callable[[Eqn], dict[str, object]]
+    params: Callable[[Primitive], dict[str, object]]
     invars: Callable[[Eqn], list[Atom]]
 
 

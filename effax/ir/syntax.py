@@ -114,7 +114,7 @@ class Eqn(NamedTuple):
     @property
     def params(self) -> dict[str, object]:
         """The parameters of the primitive, by JAX's names."""
-        return READING.params(self)
+        return READING.params(self.prim)
 
     @property
     def invars(self) -> list[Atom]:

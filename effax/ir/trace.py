@@ -96,6 +96,7 @@ class Trace:
         alive: false once the program is finished; a later use of its tracers is a leak.
         consumed: the operation that consumed a reference, by the number of its variable.
         on_values: whether Python may read values; not while a program is traced for compilation.
+        folds: whether operations on concrete values run at once, and add no equation.
         memory: what is kept as long as the outermost trace, which nested traces share.
     """
 
@@ -114,6 +115,7 @@ class Trace:
         "builder",
         "checked",
         "consumed",
+        "folds",
         "handles",
         "label",
         "memory",
@@ -135,6 +137,7 @@ class Trace:
         self.label: str = label
         self.parent: Trace | None = parent
         self.on_values: bool = on_values
+        self.folds: bool = False
         self.memory: dict[object, object] = {} if parent is None else parent.memory
         self.axes: Mapping[str, Axis] = {} if parent is None else parent.axes
         if binds:

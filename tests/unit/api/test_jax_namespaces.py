@@ -59,10 +59,10 @@ def _successor(x: effax.Array) -> effax.Array:
     return x + 1
 
 
-def test_a_symbol_where_operations_run_while_tracing_raises() -> None:
-    assert _successor(jnp.ones(())) == 2.0
-    with pytest.raises(errors.UnexpectedTracerError):
-        effax.jit(_successor)(jnp.ones(()))
+def test_symbols_are_traced_where_operations_run_while_tracing() -> None:
+    for run in (_successor, effax.jit(_successor)):
+        assert run(jnp.ones(())) == 2.0
+        assert effax.grad(run)(jnp.ones(())) == 1.0
 
 
 def test_categories_of_dtypes() -> None:
