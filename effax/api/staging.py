@@ -14,6 +14,7 @@ from effax.api.static import StaticArgs
 from effax.arrays.argument_checks import check_callable, integers
 from effax.arrays.array import Array
 from effax.arrays.config import allowed
+from effax.arrays.promotion import to_shape
 from effax.arrays.ref import Ref
 from effax.arrays.tracing import (
     FlatFunction,
@@ -25,6 +26,7 @@ from effax.arrays.tracing import (
     trace_flat,
 )
 from effax.arrays.view_arguments import open_views
+from effax.ir.build import lit
 from effax.ir.dtypes import DType
 from effax.ir.errors import IllTyped
 from effax.ir.syntax import ClosedJaxpr
@@ -179,13 +181,26 @@ def make_jaxpr(
 def eval_shape(fun: Callable[..., object], *args: object, **kwargs: object) -> PyTree:
     """Return the tree of shapes and dtypes of the results of ``fun``; compute nothing.
 
-    Arguments are those of ``make_jaxpr``: values, or their types.
+    Arguments are those of ``make_jaxpr``: values, or their types. Results may be types too.
     """
     check_callable(fun, "eval_shape")
+
+    @like(fun)
+    def valued(*args: object, **kwargs: object) -> object:
+        return tree.map(_representative, fun(*args, **kwargs))
+
     flat, _ = trace_abstractly(
-        fun, args, kwargs, StaticArgs((), ()), f"eval_shape of {label_of(fun)}"
+        valued, args, kwargs, StaticArgs((), ()), f"eval_shape of {label_of(fun)}"
     )
     return shapes_of(flat)
+
+
+def _representative(x: object) -> object:
+    """Return an array of a type; another value unchanged."""
+    type_ = x.type if isinstance(x, ShapeDtypeStruct) else x
+    if not isinstance(type_, ArrayType):
+        return x
+    return to_shape(lit(0, type_.update(shape=())), type_.shape)
 
 
 def shapes_of(flat: FlatFunction) -> PyTree:

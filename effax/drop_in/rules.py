@@ -137,7 +137,7 @@ def aval_of(type_: Type) -> ArrayType:
     raise BadRule("a primitive of JAX's form takes a reference", "an array", str(type_))
 
 
-class Call(NamedTuple):
+class AppliedTo(NamedTuple):
     """An application, as rules in JAX's form receive it."""
 
     operation: Operation
@@ -148,8 +148,8 @@ class Call(NamedTuple):
         return results_of(self.operation, found, what)
 
 
-def _call(prim: Primitive) -> Call:
-    return Call(operation(prim), jax_parameters(prim))
+def _call(prim: Primitive) -> AppliedTo:
+    return AppliedTo(operation(prim), jax_parameters(prim))
 
 
 def rule_for(table: RuleTable, prim: Operation, what: str, how: str) -> Rule:

@@ -56,3 +56,11 @@ def test_types_of_64_bits_are_refused_where_these_are_not_enabled(
     wide = make(array_type((3,), "float64"))
     with pytest.raises(IllTyped, match=r"x is 64 bits wide[\s\S]*float32[\s\S]*enable_x64"):
         jax.make_jaxpr(lambda x: x)(wide)
+
+
+def test_results_may_be_types() -> None:
+    struct = jax.ShapeDtypeStruct((2, 3), "int8")
+    assert jax.eval_shape(lambda x: (struct, x.aval), jnp.ones(4)) == (
+        struct,
+        jax.ShapeDtypeStruct((4,), "float32"),
+    )

@@ -13,6 +13,7 @@ from effax import Array
 from effax.drop_in import ad, batching, core, mlir
 from effax.drop_in.core import Primitive
 from effax.ir.types import ArrayType
+from effax.transforms.framework.pass_ import register_default_rules, rules_or_default
 
 Pair = tuple[object, object]
 
@@ -157,10 +158,8 @@ def test_errors_of_a_rule_are_raised_unchanged() -> None:
         effax.grad(lambda x: prim.bind(x, by=1.0))(1.0)
 
 
-def test_rules_of_built_in_primitives_are_not_replaced() -> None:
+def test_primitives_of_effax_are_instances_of_those_names() -> None:
     (eqn,) = effax.make_jaxpr(jnp.sin)(X).eqns
-    with pytest.raises(TypeError, match="the derivative of sin cannot be replaced"):
-        ad.primitive_jvps[eqn.primitive] = lambda *a: a
     assert isinstance(eqn.primitive, Primitive)
     aval: object = X.aval
     assert isinstance(aval, core.AbstractValue)
@@ -180,3 +179,21 @@ def test_a_lowering_rule_calls_a_python_function() -> None:
 
     mlir.register_lowering(prim, lower)
     np.testing.assert_allclose(effax.jit(lambda x: prim.bind(x, by=4.0))(X), 4 * X)
+
+
+def test_a_registered_rule_replaces_a_built_in_one() -> None:
+    before = rules_or_default(None)
+    (eqn,) = effax.make_jaxpr(jnp.cos)(X).eqns
+
+    def jvp(primals: Sequence[Array], tangents: Sequence[Array]) -> Pair:
+        return jnp.cos(primals[0]), 100 * tangents[0]
+
+    try:
+        assert effax.grad(jnp.cos)(0.0) == 0.0
+        ad.primitive_jvps[eqn.primitive] = jvp
+        assert effax.grad(jnp.cos)(0.0) == 100.0
+        assert effax.jit(effax.grad(jnp.cos))(0.0) == 100.0
+    finally:
+        register_default_rules(before)
+        effax.clear_caches()
+    assert effax.grad(jnp.cos)(0.0) == 0.0
