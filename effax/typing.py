@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from effax.api.autodiff import LinearMap
 from effax.api.jit import JitFunction
+from effax.api.linear_map import LinearMap
 from effax.api.signature import NamedEffect, NamedEffects, Signature, Slot
 from effax.api.stages import Compiled, Lowered
 from effax.arrays.array import Array, ArrayLike, DTypeLike

@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import (
     Concatenate,
-    Generic,
     Literal,
     ParamSpec,
     TypeVar,
     TypeVarTuple,
-    cast,
     overload,
 )
 
 import effax.numpy as jnp
 from effax import tree
 from effax.api.derivatives import (
-    Residuals,
     TracedCall,
     check_differentiable,
     check_real,
@@ -26,20 +23,19 @@ from effax.api.derivatives import (
     reversed_call,
     traced_call,
 )
+from effax.api.linear_map import LinearMap, checked_tangents, with_zeros
 from effax.api.vjp import only_outs
 from effax.arrays.argument_checks import argument_positions, check_callable
 from effax.arrays.array import Array
-from effax.arrays.binding import Operand, annotate_errors, run
+from effax.arrays.binding import annotate_errors, run
 from effax.arrays.collector import paused_collector
 from effax.arrays.promotion import converted
-from effax.arrays.ref import Ref
 from effax.arrays.rules.values import retried_on_values
-from effax.arrays.tangents import checked_cotangent, checked_cotangents, tangent_for, zero_of
+from effax.arrays.tangents import tangent_for, zero_of
 from effax.arrays.tracing import like, shown_tree
 from effax.ir.dtypes import DType
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.syntax import Jaxpr
-from effax.ir.types import RefType, Type, is_inexact, tangent_type
+from effax.ir.types import is_inexact
 from effax.transforms.framework.runner import unwrap
 from effax.transforms.jvp import jvp as jvp_pass
 from effax.transforms.transpose.engine import GradValue
@@ -381,80 +377,11 @@ def jvp(
     given = [d for d, m in zip(dots, mask, strict=True) if m]
     results = run(done.jaxpr, [*call.operands, *given])
     n_outs = len(call.flat.jaxpr.outs)
-    out_dots = _with_zeros(results[n_outs:], done.out_tangents, call.flat.jaxpr.out_types)
+    out_dots = with_zeros(results[n_outs:], done.out_tangents, call.flat.jaxpr.out_types)
     main = call.main
     n = main.num_leaves
     out = tree.unflatten(main, results[:n]), tree.unflatten(main, out_dots[:n])
     return (*out, call.unflatten_aux(results[:n_outs])) if has_aux else out
-
-
-def checked_tangents(
-    tangents: object, in_tree: PyTreeDef, types: Sequence[Type], names: Sequence[str]
-) -> list[Operand]:
-    """Return the checked leaves of a tree of tangents. Raises IllTyped."""
-    leaves, treedef = tree.flatten(tangents)
-    tangent_names = [f"the tangent of {name}" for name in names]
-    if not any(isinstance(x, Ref | RefType) for x in (*leaves, *types)):
-        what = "the tangents of the arguments"
-        return cast(
-            "list[Operand]", checked_cotangents(tangents, in_tree, types, what, tangent_names)
-        )
-    if treedef != in_tree:
-        raise IllTyped(
-            "the tangents have another structure than the arguments",
-            expected=shown_tree(in_tree),
-            found=shown_tree(treedef),
-        )
-    return [_checked_tangent(*xs) for xs in zip(leaves, types, tangent_names, strict=True)]
-
-
-def _checked_tangent(x: object, type_: Type, what: str) -> Operand:
-    if not isinstance(type_, RefType) and not isinstance(x, Ref):
-        return checked_cotangent(x, type_, what)
-    found = getattr(x, "type", type(x).__name__)
-    if not isinstance(x, Ref) or found is not tangent_type(type_):
-        raise IllTyped(
-            f"{what} has the wrong type", expected=str(tangent_type(type_)), found=str(found)
-        )
-    return x
-
-
-def _with_zeros(
-    tangents: Sequence[Array], mask: Sequence[bool], types: Sequence[Type]
-) -> list[Array]:
-    present = iter(tangents)
-    return [
-        tangent_for(t, next(present) if has else None) for has, t in zip(mask, types, strict=True)
-    ]
-
-
-class LinearMap(Generic[*Ts, R]):
-    """The derivative of a function at a point: maps tangents of arguments to those of results."""
-
-    def __init__(self, res: Residuals, call: TracedCall) -> None:
-        self._res = res
-        self._in_tree = call.args.treedef.children()[0]
-        self._in_types = [x.type for x in call.args.leaves]
-        self._in_names = call.args.names
-        self._out_tree = call.main
-        n = call.main.num_leaves
-        self._out_types = call.flat.jaxpr.out_types[:n]
-        self._out_tangents = res.out_tangents[:n]
-        self._linear = only_outs(res, n)
-
-    @property
-    def jaxpr(self) -> Jaxpr:
-        """The linear program: residuals, then tangents, to tangents of results."""
-        return self._linear
-
-    def __call__(self, *tangents: *Ts) -> R:
-        """Apply the map to tangents. Raises IllTyped where they do not fit the arguments."""
-        dots = checked_tangents(tangents, self._in_tree, self._in_types, self._in_names)
-        given = [d for d, m in zip(dots, self._res.in_tangents, strict=True) if m]
-        results = run(self._linear, [*self._res.values, *given])
-        outs = _with_zeros(results, self._out_tangents, self._out_types)
-        made: R = tree.unflatten(self._out_tree, outs)
-        return made
 
 
 @overload
@@ -491,5 +418,5 @@ def linearize(
     mask = [is_inexact(x.type) for x in call.args.leaves]
     res = linearized(call, mask)
     out = tree.unflatten(call.main, res.outs[: call.main.num_leaves])
-    push: LinearMap[*tuple[PyTree, ...], PyTree] = LinearMap(res, call)
+    push: LinearMap[*tuple[PyTree, ...], PyTree] = LinearMap.of(res, call)
     return (out, push, call.unflatten_aux(res.outs)) if has_aux else (out, push)

@@ -13,7 +13,7 @@ from effax.api.staging import trace_abstractly
 from effax.api.static import StaticArgs
 from effax.arrays.argument_checks import check_callable
 from effax.arrays.array import Array
-from effax.arrays.binding import bind, run
+from effax.arrays.binding import Operand, bind, run
 from effax.arrays.collector import paused_collector
 from effax.arrays.conversion import as_value
 from effax.arrays.device_array import DeviceArray
@@ -45,6 +45,7 @@ from effax.transforms.rules.custom.contents import on_contents
 from effax.transforms.rules.default import DEFAULT_RULES
 from effax.transforms.transpose.engine import GradValue, NonLinear, transpose
 from effax.tree import PyTree, PyTreeDef
+from effax.tree.registry import Partial
 
 Res = TypeVar("Res")
 Lin = TypeVar("Lin")
@@ -88,18 +89,36 @@ def linear_transpose(
     zero = [isinstance(c, DeviceArray) and not np.any(c.numpy()) for c in flat.consts]
     _check_vanishes(jaxpr, (*zero, *[True] * len(types)), out_names, label)
 
-    def transposed(cotangent: Out) -> tuple[object, ...]:
-        what = "the cotangents of the result"
-        ct_names = [f"the cotangent of {name}" for name in out_names]
-        out_types = flat.jaxpr.out_types
-        cts = checked_cotangents(cotangent, flat.out_tree, out_types, what, ct_names)
-        found = iter(run(done.jaxpr, [*flat.consts, *cts]))
-        pairs = zip(types, done.nonzero, strict=True)
-        leaves = [tangent_for(t, next(found) if has else None) for t, has in pairs]
-        args: tuple[object, ...] = tree.unflatten(treedef.children()[0], leaves)
-        return args
-
+    out_types = tuple(flat.jaxpr.out_types)
+    call = _Transposed(
+        done.jaxpr, n, types, tuple(done.nonzero), treedef.children()[0], flat.out_tree, out_types
+    )
+    transposed: Callable[[Out], tuple[PyTree, ...]] = Partial(call, *flat.consts)
     return transposed
+
+
+@dataclass(frozen=True)
+class _Transposed:
+    """A transposed function: constants, then a tree of cotangents, to a tuple of trees."""
+
+    jaxpr: Jaxpr
+    n_consts: int
+    types: tuple[Type, ...]
+    nonzero: tuple[bool, ...]
+    in_tree: PyTreeDef
+    out_tree: PyTreeDef
+    out_types: tuple[Type, ...]
+
+    def __call__(self, *args: Operand) -> tuple[PyTree, ...]:
+        *consts, cotangent = args
+        names = [f"the cotangent of {name}" for name in result_names("the result", self.out_tree)]
+        what = "the cotangents of the result"
+        cts = checked_cotangents(cotangent, self.out_tree, self.out_types, what, names)
+        found = iter(run(self.jaxpr, [*consts, *cts]))
+        pairs = zip(self.types, self.nonzero, strict=True)
+        leaves = [tangent_for(t, next(found) if has else None) for t, has in pairs]
+        made: tuple[PyTree, ...] = tree.unflatten(self.in_tree, leaves)
+        return made
 
 
 def _check_real(types: Sequence[Type], names: Sequence[str], label: str) -> None:

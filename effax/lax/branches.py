@@ -11,10 +11,12 @@ from effax import tree
 from effax.arrays.argument_checks import check_callable
 from effax.arrays.array import Array
 from effax.arrays.binding import bind, bind1
+from effax.arrays.config import config
 from effax.arrays.conversion import as_value
 from effax.arrays.operators import ops
 from effax.arrays.promotion import literal
 from effax.arrays.ref import Ref
+from effax.arrays.trace_cache import trace_once
 from effax.arrays.tracing import FlatFunction, TraceOptions, shared_consts, shown_tree, trace_flat
 from effax.ir.dtypes import FAMILY_RANKS, family
 from effax.ir.errors import BadArgument, IllTyped
@@ -25,6 +27,7 @@ from effax.ir.trace import alias_error, identity
 from effax.ir.types import ArrayType, Type
 from effax.lax.carries import call_tree
 from effax.lax.leaves import leaves_of, promotes, with_results
+from effax.lax.python_loops import TRACED, branch_in_python
 from effax.tree import PyTree
 
 __all__ = ["cond", "switch"]
@@ -199,11 +202,18 @@ def _choose(
     names: Sequence[str],
     what: str,
 ) -> PyTree:
+    if config.disable_jit:
+        done = branch_in_python(index, branches, operands)
+        if done is not TRACED:
+            return done
     args = leaves_of(tuple(operands), "operands")
     call = call_tree(*args.treedef.children())
     options = TraceOptions(args.leaves)
+    with_refs = any(isinstance(x, Ref) for x in args.leaves)
     flats = [
         trace_flat(f, call, args.types, args.names, f"{name} of {what}", options)
+        if with_refs
+        else trace_once(f, call, args.types, args.names, f"{name} of {what}")
         for f, name in zip(branches, names, strict=True)
     ]
     _check_trees(flats, names, what)

@@ -14,8 +14,10 @@ from effax.arrays.argument_checks import as_integer, check_callable
 from effax.arrays.array import Array
 from effax.arrays.batching import vmap
 from effax.arrays.binding import bind
+from effax.arrays.config import config
 from effax.arrays.ref import Ref
 from effax.arrays.ref_view import RefView
+from effax.arrays.trace_cache import trace_once
 from effax.arrays.tracing import FlatFunction, TraceOptions, shown_tree, trace_flat
 from effax.arrays.view_arguments import BorrowedView, borrow_view, check_borrowed, has_views
 from effax.ir.analysis.variance import Names
@@ -27,6 +29,7 @@ from effax.ir.types import Type
 from effax.lax import shape
 from effax.lax.carries import call_tree, no_refs, stable_carry, stable_variance
 from effax.lax.leaves import Leaves, leaves_of
+from effax.lax.python_loops import scan_in_python
 from effax.tree import PyTree, PyTreeDef
 
 __all__ = ["map", "scan"]
@@ -146,15 +149,23 @@ def scanned(
     no_refs(carry, what)
     unrolled = _unrolled(unroll, what)
     n = _length(xs, length, what)
+    if config.disable_jit and not views:
+        return scan_in_python(f, tree.unflatten(carry.treedef, carry.leaves), xs, n, reverse)
     types = [element_type(t) for t in xs.types]
+    names = [*carry.names, *xs.names]
 
     def body(carry_types: Sequence[Type]) -> FlatFunction:
         def traced(differs: Sequence[Names] | None) -> FlatFunction:
+            if differs is None and not any(isinstance(x, Ref) for x in xs.leaves):
+                inputs = [*carry_types, *types]
+                return trace_once(
+                    f, call_tree(carry.treedef, xs.treedef), inputs, names, f"the body of {what}"
+                )
             return trace_flat(
                 f,
                 call_tree(carry.treedef, xs.treedef),
                 [*carry_types, *types],
-                [*carry.names, *xs.names],
+                names,
                 f"the body of {what}",
                 TraceOptions([*[None] * len(carry_types), *xs.leaves], differs=differs),
             )

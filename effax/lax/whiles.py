@@ -11,10 +11,12 @@ from effax import tree
 from effax.arrays.argument_checks import as_integer, check_callable
 from effax.arrays.array import Array
 from effax.arrays.binding import Operand, bind, run
+from effax.arrays.config import config
 from effax.arrays.conversion import as_value
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.operators import ops
 from effax.arrays.promotion import literal, promoted
+from effax.arrays.trace_cache import trace_once
 from effax.arrays.tracing import (
     FlatFunction,
     TraceOptions,
@@ -32,6 +34,7 @@ from effax.ir.types import Type, array_type
 from effax.lax.carries import call_tree, no_refs, stable_carry, stable_variance
 from effax.lax.control import scanned
 from effax.lax.leaves import Leaves, leaves_of
+from effax.lax.python_loops import TRACED, while_in_python
 from effax.transforms.reverse.bounded_while import Checkpoints, bounded
 from effax.tree import PyTree, PyTreeDef
 
@@ -137,11 +140,18 @@ def _looped(
 ) -> PyTree:
     """Apply :func:`while_loop` to a flattened tree; ``what`` is its name in messages."""
     no_refs(carry, what)
+    if config.disable_jit:
+        init = tree.unflatten(carry.treedef, carry.leaves)
+        done = while_in_python(cond_fun, body_fun, init)
+        if done is not TRACED:
+            return done
     call = call_tree(carry.treedef)
 
     def body(types: Sequence[Type]) -> FlatFunction:
         def traced(differs: Sequence[Names] | None) -> FlatFunction:
             where = f"the body of {what}"
+            if differs is None:
+                return trace_once(body_fun, call, types, carry.names, where)
             options = TraceOptions(differs=differs)
             return trace_flat(body_fun, call, types, carry.names, where, options)
 
@@ -149,7 +159,7 @@ def _looped(
 
     flat, leaves = stable_carry(carry, body, what, lambda flat: flat.out_tree)
     types = [x.type for x in leaves]
-    test = trace_flat(cond_fun, call, types, carry.names, f"the condition of {what}")
+    test = trace_once(cond_fun, call, types, carry.names, f"the condition of {what}")
     _check_predicate(test)
     consts, (cond_jaxpr, body_jaxpr) = shared_consts([test, flat])
     prim = While(cond_jaxpr, body_jaxpr, len(consts))

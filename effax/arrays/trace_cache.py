@@ -1,0 +1,105 @@
+"""Traces of the functions that users pass to loops, branches and ``checkpoint``, kept.
+
+A function is traced once for the types of its arguments, as JAX does. An entry is valid while the
+names that the function uses itself, of enclosing functions and of its module, have the same values,
+integers and functions apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from threading import RLock
+from types import FunctionType
+from typing import Final, NamedTuple
+from weakref import WeakKeyDictionary
+
+from effax.arrays.array import Array
+from effax.arrays.config import config
+from effax.arrays.device_array import DeviceArray
+from effax.arrays.tracing import ABSTRACT, FlatFunction, trace_flat
+from effax.ir.scope import axes_in_scope, checked_axes
+from effax.ir.state import Cache, register_cache
+from effax.ir.trace import values_read
+from effax.ir.types import RefType, Type
+from effax.tree import PyTreeDef
+
+BOUND: Final = 256
+"""The number of functions with entries, and of entries of a function."""
+
+
+class _Entry(NamedTuple):
+    flat: FlatFunction
+    uses: tuple[object, ...]
+
+
+_kept: Final[WeakKeyDictionary[object, dict[object, _Entry]]] = WeakKeyDictionary()
+_lock: Final = RLock()
+
+
+def _clear() -> None:
+    with _lock:
+        _kept.clear()
+
+
+register_cache(Cache("effax.arrays.trace_cache._kept", BOUND, _clear, lambda: len(_kept)))
+
+
+def trace_once(
+    fun: Callable[..., object],
+    treedef: PyTreeDef,
+    types: Sequence[Type],
+    names: Sequence[str],
+    label: str,
+) -> FlatFunction:
+    """Trace a function of values, or return its trace for the same types.
+
+    Arguments and errors are those of :func:`effax.arrays.tracing.trace_flat`. Programs that close
+    over references or symbols, and those of references, are not kept.
+    """
+    if (
+        type(fun) is not FunctionType
+        or checked_axes()
+        or any(isinstance(t, RefType) for t in types)
+    ):
+        return trace_flat(fun, treedef, types, names, label, ABSTRACT)
+    key = (treedef, tuple(types), tuple(names), config.call_key, axes_in_scope())
+    found = _kept.get(fun, {}).get(key)
+    if found is not None and _same(found.uses, _uses(fun)):
+        return found.flat
+    read = values_read()
+    flat = trace_flat(fun, treedef, types, names, label, ABSTRACT)
+    if values_read() == read and all(isinstance(c, DeviceArray) for c in flat.consts):
+        _keep(fun, key, _Entry(flat, _uses(fun)))
+    return flat
+
+
+def _keep(fun: FunctionType, key: object, entry: _Entry) -> None:
+    with _lock:
+        own = _kept.setdefault(fun, {})
+        own[key] = entry
+        for table in (own, _kept):
+            if len(table) > BOUND:
+                del table[next(iter(table))]
+
+
+def _uses(fun: FunctionType) -> tuple[object, ...]:
+    """Return the values of the names that a function uses; None for those that are not compared."""
+    cells = [_content(cell) for cell in fun.__closure__ or ()]
+    globals_ = fun.__globals__
+    found = [*cells, *[globals_.get(name) for name in fun.__code__.co_names]]
+    return tuple([x if _is_compared(x) else None for x in found])
+
+
+def _content(cell: object) -> object:
+    try:
+        return getattr(cell, "cell_contents", None)
+    except ValueError:
+        return None
+
+
+def _is_compared(x: object) -> bool:
+    return isinstance(x, Array | float | complex | tuple) or hasattr(x, "dtype")
+
+
+def _same(before: Sequence[object], now: Sequence[object]) -> bool:
+    return len(before) == len(now) and all(x is y for x, y in zip(before, now, strict=True))
