@@ -13,10 +13,10 @@ from returns.result import Success
 from effax.effects import NO_EFFECTS
 from effax.ir import prims as p
 from effax.ir.build import Builder, lit
-from effax.ir.dtypes import is_float
+from effax.ir.dtypes import int_bounds, is_float, is_integer
 from effax.ir.edit.alpha import renumbered
 from effax.ir.edit.mapping import map_eqns
-from effax.ir.edit.operations import everywhere
+from effax.ir.edit.operations import everywhere, substitute
 from effax.ir.prims import AddUpdate, Cond, DebugCallback, Get, IoCallback, Scan, Swap, While
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.passes import EXACT, Guarantee, Pass
@@ -244,6 +244,70 @@ def unnumbered(jaxpr: Jaxpr) -> Jaxpr:
     return jaxpr
 
 
+def clamped(b: Builder, eqn: Eqn) -> Atom | None:
+    """Rewrite a clamp, where the upper bound is last, to one where the lower one is."""
+    if not isinstance(eqn.prim, p.Clamp) or len({a.type for a in eqn.ins}) > 1:
+        return None
+    low, x, high = eqn.ins
+    return b(p.Max(), low, b(p.Min(), x, high))
+
+
+def saturated(b: Builder, eqn: Eqn) -> Atom | None:
+    """Rewrite (x + c) + d to x + (c + d), where the sum of the constants saturates."""
+    inner = made_by(b, eqn.ins[0], p.Add) if isinstance(eqn.prim, p.Add) else None
+    if inner is None or not is_integer(eqn.outs[0].type.dtype):
+        return None
+    (x, c), d = inner.ins, eqn.ins[1]
+    if not isinstance(c, Lit) or not isinstance(d, Lit):
+        return None
+    least, greatest = int_bounds(c.type.dtype)
+    total = int(c.value.real) + int(d.value.real)
+    return b(p.Add(), x, lit(max(least, min(total, greatest)), d.type))
+
+
+def halved(b: Builder, eqn: Eqn) -> Atom | None:
+    """Compare the halves of two scalars: the halves of the smallest numbers are zeros."""
+    x = eqn.ins[0].type if eqn.ins else None
+    if not isinstance(eqn.prim, p.Lt | p.Gt) or x is None or x.shape or not is_float(x.dtype):
+        return None
+    return b(eqn.prim, *[b(p.Mul(), a, lit(0.5, a.type)) for a in eqn.ins])
+
+
+def quiet_branches(b: Builder, eqn: Eqn) -> Sequence[Atom] | None:
+    """Remove a conditional without results or stores, one of whose branches is empty."""
+    if not isinstance(eqn.prim, Cond) or eqn.outs or eqn.effects.refs:
+        return None
+    return [] if any(not branch.eqns for branch in eqn.prim.branches) else None
+
+
+def merged_allocations(jaxpr: Jaxpr) -> Jaxpr:
+    """Allocate references of equal contents once, unless one of them is consumed."""
+    consumed = {e.ins[0] for e in jaxpr.eqns if isinstance(e.prim, p.Freeze | p.FreeRef)}
+    first: dict[tuple[Any, ...], Var] = {}
+    values: dict[Var, Atom] = {}
+    for eqn in jaxpr.eqns:
+        if isinstance(eqn.prim, p.NewRef) and eqn.outs[0] not in consumed:
+            old = first.setdefault((eqn.prim, eqn.ins), eqn.outs[0])
+            if old is not eqn.outs[0]:
+                values[eqn.outs[0]] = old
+    return substitute(jaxpr, values) if values else jaxpr
+
+
+def shallow_reload(jaxpr: Jaxpr) -> Jaxpr:
+    """Load once what is loaded twice, unless an equation or its subjaxpr stores in between."""
+    known: dict[tuple[Any, ...], Var] = {}
+    values: dict[Var, Atom] = {}
+    for eqn in jaxpr.eqns:
+        inner = [e for one in eqn.prim.subjaxprs() for e in one.eqns]
+        if isinstance(eqn.prim, Get):
+            old = known.setdefault((eqn.prim, eqn.ins), eqn.outs[0])
+            if old is not eqn.outs[0]:
+                values[eqn.outs[0]] = old
+        elif not inner or any(isinstance(e.prim, Swap | AddUpdate) for e in inner):
+            known = {key: v for key, v in known.items() if key[1][0] not in eqn.ins}
+    return substitute(jaxpr, values) if values else jaxpr
+
+
 WRONG: Final = (
     local(relu),
     local(turned_difference, *EXACT[:1], Guarantee.SAME_BITS),
@@ -263,4 +327,10 @@ WRONG: Final = (
     local(closed_bound),
     whole(unnamed_effects),
     whole(unnumbered),
+    local(clamped),
+    local(saturated),
+    local(halved, Guarantee.SAME_BITS),
+    local(quiet_branches),
+    whole(merged_allocations),
+    whole(shallow_reload),
 )

@@ -14,7 +14,10 @@ from effax.testing.laws import pass_keeps_its_guarantees
 from tests.planted import numeric_passes, subtle_passes
 from tests.planted.subtle_passes import local
 
-SOME = ("closed_bound", "first_iteration", "reload", "shared_calls", "silent_branches")
+SOME = (
+    *("closed_bound", "first_iteration", "reload", "shared_calls", "silent_branches"),
+    *("clamped", "quiet_branches", "shallow_reload"),
+)
 
 
 @pytest.mark.parametrize("step", [w for w in subtle_passes.WRONG if w.name in SOME], ids=str)

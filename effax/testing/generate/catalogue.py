@@ -50,6 +50,7 @@ TYPES: Final[tuple[tuple[Type, ...], ...]] = (
     (array_type((2, 3), "float32"),) * 2,
     (array_type((2, 3), "int32"),) * 2,
     (array_type((2, 3), "bool"),) * 2,
+    (array_type((2, 3), "uint8"),) * 2,
 )
 """The types of the operands."""
 
@@ -62,7 +63,13 @@ Apply = Callable[[Builder, Sequence[Var]], Atom]
 @cached(maxsize=1)
 def catalogue() -> tuple[Jaxpr, ...]:
     """Return the programs: all pairs, some hundred equations each; and short loops."""
-    return (*loops(), *sorts(), *mixed(), *[made for types in TYPES for made in _programs(types)])
+    return (
+        *loops(),
+        *sorts(),
+        *mixed(),
+        *choices(),
+        *[made for types in TYPES for made in _programs(types)],
+    )
 
 
 def loops() -> Iterator[Jaxpr]:
@@ -114,6 +121,15 @@ def mixed() -> Iterator[Jaxpr]:
                         outs.append(b(prim, number, v) if first else b(prim, v, number))
                 if outs:
                     yield b.finish(outs)
+
+
+def choices() -> Iterator[Jaxpr]:
+    """Yield programs that clamp and select, of scalars and of arrays."""
+    for dtype, shape in product(("float32", "int32", "uint8"), ((), (2, 3))):
+        b = Builder([array_type(shape, dtype)] * 3)
+        x, y, z = b.binders
+        tests = [b(prim, x, y) for prim in (p.Lt(), p.Le(), p.Gt(), p.Ge(), p.Eq(), p.Ne())]
+        yield b.finish([b(p.Clamp(), x, y, z), *[b(p.SelectN(), c, y, z) for c in tests]])
 
 
 def _body(types: Sequence[Type], prim: Primitive) -> Jaxpr:

@@ -17,7 +17,7 @@ from effax.ir.dtypes import family, is_float, is_inexact_dtype
 from effax.ir.edit.rewriter import Rewriter
 from effax.ir.errors import EffaxError
 from effax.ir.indexing import Indexer, Mode, Pick, Span, whole
-from effax.ir.prims import AddUpdate, BroadcastInDim, FreeRef, Freeze, Get, Jit, Swap
+from effax.ir.prims import AddUpdate, BroadcastInDim, FreeRef, Freeze, Get, Jit, NewRef, Swap
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 from effax.ir.types import ArrayType, RefType, array_type
 from effax.testing.generate.instances import FORMS, plant
@@ -82,10 +82,21 @@ class _Padder(Rewriter):
             self.touched.add(ref.id)
             if isinstance(eqn.prim, Freeze | FreeRef):
                 self.refs.remove(ref)
+        if isinstance(eqn.prim, NewRef) and self.rng.random() < 0.4:
+            self.twin(eqn, ins)
         repeatable = not any(isinstance(e, Alloc) or changes_state(e) for e in eqn.effects)
         if repeatable and self.rng.random() < 0.3:
             # Later equations use the second results.
             self.bind(eqn.outs, self.b.emit(eqn.prim, ins, eqn.source))
+
+    def twin(self, eqn: Eqn, ins: Sequence[Atom]) -> None:
+        """Append an allocation of the same contents, a store into it, and a load of the first."""
+        (first,) = [self.read(v) for v in eqn.outs]
+        (second,) = self.b.emit(eqn.prim, ins, eqn.source)
+        everything = whole(first.type.shape)
+        old = self.b(Get(everything), first)
+        self.b.emit(Swap(everything), [second, self.stored(old)])
+        self.use(self.b(Get(everything), first))
 
     def nested_equation(self, eqn: Eqn, ins: Sequence[Atom]) -> tuple[Var, ...]:
         """Append the equation, with redundant equations in its subjaxprs if these still fit."""

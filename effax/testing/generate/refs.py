@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from effax.ir.build import Builder
 from effax.ir.dtypes import is_inexact_dtype
-from effax.ir.indexing import whole
+from effax.ir.indexing import Indexer, Pick, Span, whole
 from effax.ir.prims import refs as p
-from effax.ir.syntax import Atom, Var
+from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import ArrayType
 from effax.testing.generate.index import fits, indexer, part_type
 from effax.testing.generate.nested_access import KINDS, enclosed
@@ -83,20 +84,25 @@ def nested(g: ProgramBuilder) -> None:
     everything = whole(ref.type.shape)
     value = _moderate(g, g.value(part_type(ref, everything, []), g.is_linear(ref)))
     swap, load = p.Swap(everything), p.Get(everything)
-    stores = g.choose.chance(65)
-    b = Builder([ref.type, value.type])
-    if not stores:
-        outs: list[Atom] = [b(load, b.binders[0])]
-    else:
-        added = ref.type.dtype.kind != "b" and g.choose.chance(40)
-        b.emit(p.AddUpdate(everything) if added else swap, b.binders)
-        outs = []
-    prim, before, after = enclosed(kind, b.finish(outs), g.predicate())
+    stores, may_add = g.choose.chance(65), ref.type.dtype.kind != "b"
+    operands: list[Atom] = [ref, value]
+    body = _store(g, operands) if stores else _load(operands)
+    if g.choose.chance(35):
+        # Passes may look one level deep.
+        inner, first, last = enclosed(g.choose.pick(kinds), body, g.predicate())
+        operands = [*first, *operands, *last]
+        b = Builder([a.type for a in operands])
+        body = b.finish(b.emit(inner, b.binders))
+    prim, before, after = enclosed(kind, body, g.predicate())
     magnitude = max(g.magnitude(ref), 4.0)
+    adds = may_add and g.choose.chance(40)
 
     def outer() -> None:
         if stores:
             g.one(load, ref, magnitude=magnitude)
+            return
+        if adds:
+            g.emit(p.AddUpdate(everything), ref, value)
             return
         old = g.one(swap, ref, value, magnitude=magnitude)
         if g.choose.chance(70):
@@ -105,8 +111,38 @@ def nested(g: ProgramBuilder) -> None:
             g.used.add(old.id)
 
     outer()
-    g.emit(prim, *before, ref, value, *after, magnitude=magnitude)
+    g.emit(prim, *before, *operands, *after, magnitude=magnitude)
     outer()
+
+
+def _load(operands: Sequence[Atom]) -> Jaxpr:
+    b = Builder([a.type for a in operands])
+    return b.finish([b(p.Get(whole(operands[0].type.shape)), b.binders[0])])
+
+
+def _store(g: ProgramBuilder, operands: list[Atom]) -> Jaxpr:
+    """Return a program that stores or adds a value, and may store into a part before or after.
+
+    The value of the part is appended to the operands.
+    """
+    ref = operands[0]
+    shape = ref.type.shape
+    everything = whole(shape)
+    added = ref.type.dtype.kind != "b" and g.choose.chance(40)
+    first = p.AddUpdate(everything) if added else p.Swap(everything)
+    if not shape or not shape[0] or not g.choose.chance(60):
+        b = Builder([a.type for a in operands])
+        b.emit(first, b.binders)
+        return b.finish([])
+    part = Indexer((Pick(g.choose.below(shape[0])), *[Span(0, n) for n in shape[1:]]))
+    assert isinstance(ref, Var)
+    operands.append(_moderate(g, g.value(part_type(ref, part, []), g.is_linear(ref))))
+    b = Builder([a.type for a in operands])
+    inner, value, other = b.binders
+    stores = [(first, [inner, value]), (p.Swap(part), [inner, other])]
+    for store, ins in stores if g.choose.chance(50) else reversed(stores):
+        b.emit(store, ins)
+    return b.finish([])
 
 
 def consume(g: ProgramBuilder) -> None:

@@ -53,9 +53,11 @@ from effax.transforms.partial_eval.partial_eval import partial_eval, recompose
 
 
 @contextmanager
-def with_calls(jaxpr: Jaxpr, seed: int, returns: bool = False) -> Iterator[Jaxpr]:
+def with_calls(
+    jaxpr: Jaxpr, seed: int, returns: bool = False, varied: bool = False
+) -> Iterator[Jaxpr]:
     """Yield the program with calls of the host, and print it in errors that the block raises."""
-    f = with_callbacks(jaxpr, seed, returns)
+    f = with_callbacks(jaxpr, seed, returns, varied)
     try:
         yield f
     except AssertionError as error:
@@ -118,7 +120,7 @@ def pass_preserves_side_effects(
 
 def check_side_effects(jaxpr: Jaxpr, seed: int, step: AnyPass, values: bool = True) -> None:
     """Check :func:`pass_preserves_side_effects` as part of another law."""
-    with with_calls(jaxpr, seed, returns=True) as f:
+    with with_calls(jaxpr, seed, returns=True, varied=True) as f:
         inputs = random_inputs(f.in_types, seed)
         plain, expected = _observe_effects(f, inputs)
         made = unwrap(step(f))

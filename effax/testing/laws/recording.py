@@ -11,12 +11,12 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from effax.effects import SideEffect
-from effax.ir.build import Builder
+from effax.ir.build import Builder, lit
 from effax.ir.edit.rewriter import Rewriter
 from effax.ir.primitive import Primitive, Value
 from effax.ir.prims import Cond, DebugCallback, HostFunction, IoCallback, Jit, Remat, Scan, While
 from effax.ir.syntax import Atom, Eqn, Jaxpr
-from effax.ir.types import ArrayType
+from effax.ir.types import ArrayType, array_type
 from effax.testing.generate.values import Differs, check_equal
 from effax.testing.laws.instrumented import After
 
@@ -66,16 +66,20 @@ LOOSE: Final = "loose"
 """The prefix of labels of calls that commute with everything."""
 
 
-def with_callbacks(jaxpr: Jaxpr, seed: int, returns: bool = False) -> Jaxpr:
+def with_callbacks(jaxpr: Jaxpr, seed: int, returns: bool = False, varied: bool = False) -> Jaxpr:
     """Insert calls of recorders, each with its own label, between equations at every depth.
 
     Args:
         jaxpr: the program, whose values stay the same.
         seed: determines the places of the calls.
         returns: whether some values pass through a recorder that returns them.
+        varied: whether some calls have literals and earlier values as operands, are repeated, and
+            are all that a branch does while the other one does nothing.
     """
-    return _Inserter(np.random.default_rng([seed, 5]), returns).program(jaxpr)
+    return _Inserter(np.random.default_rng([seed, 5]), returns, varied).program(jaxpr)
 
+
+FLAG: Final = array_type((), "bool")
 
 _CONTROL: Final = (Jit, Remat, Cond, Scan, While)
 
@@ -83,13 +87,15 @@ _CONTROL: Final = (Jit, Remat, Cond, Scan, While)
 class _Inserter:
     """Inserts calls: the source of choices, and the number of calls so far."""
 
-    def __init__(self, rng: np.random.Generator, returns: bool) -> None:
+    def __init__(self, rng: np.random.Generator, returns: bool, varied: bool) -> None:
         self.rng = rng
         self.returns = returns
+        self.varied = varied
         self.count = 0
 
     def program(self, jaxpr: Jaxpr) -> Jaxpr:
         made = Rewriter(jaxpr)
+        earlier: list[Atom] = [a for a in made.b.binders if isinstance(a.type, ArrayType)]
         for v in jaxpr.binders:
             if isinstance(v.type, ArrayType) and self.rng.random() < 0.5:
                 made.bind([v], [self.record(made.b, made.read(v))])
@@ -98,7 +104,28 @@ class _Inserter:
             for v in eqn.outs:
                 if isinstance(v.type, ArrayType) and self.rng.random() < 0.4:
                     made.bind([v], [self.record(made.b, made.read(v))])
+            earlier += [made.read(v) for v in eqn.outs if isinstance(v.type, ArrayType)]
+            if self.varied:
+                self.vary(made.b, earlier)
         return made.build(made.results())
+
+    def vary(self, b: Builder, earlier: Sequence[Atom]) -> None:
+        """Sometimes append a call on a literal or an earlier value, or a branch of calls."""
+        one = lit(int(self.rng.integers(4)), array_type((), "int32"))
+        values: list[Atom] = [one, one, *earlier[-6:]]
+        value = values[self.rng.integers(len(values))]
+        match self.rng.integers(8):
+            case 0 | 1:
+                self.call(b, value)
+            case 2:
+                calls = Builder([value.type])
+                self.call(calls, calls.binders[0])
+                branch, other = calls.finish([]), Builder([value.type]).finish([])
+                flags = [a for a in earlier if a.type is FLAG] or [lit(True, FLAG)]
+                which = flags[self.rng.integers(len(flags))]
+                b.emit(Cond((other, branch)), [which, value])
+            case _:
+                pass
 
     def nested(self, prim: Primitive) -> Primitive:
         if not isinstance(prim, _CONTROL):
@@ -108,16 +135,24 @@ class _Inserter:
     def record(self, b: Builder, x: Atom) -> Atom:
         """Append a call on a value; return the atom that later equations use instead."""
         assert isinstance(x.type, ArrayType)
-        self.count += 1
         ordered = bool(self.rng.integers(0, 2))
         returns = self.returns and self.rng.random() < 0.3
-        label = f"{CHANNELS[returns] if ordered else LOOSE}{self.count}"
         if returns:
-            return b(IoCallback(Recorder(label, True), (x.type,), ordered), x)
-        for _ in range(1 + (self.rng.random() < 0.1)):
-            # A call that is repeated is made as often.
-            b.emit(DebugCallback(Recorder(label), ordered), [x])
+            recorder = Recorder(self.label(ordered, returns), True)
+            return b(IoCallback(recorder, (x.type,), ordered), x)
+        self.call(b, x, ordered)
         return x
+
+    def call(self, b: Builder, x: Atom, ordered: bool = True) -> None:
+        """Append a call without results; sometimes twice, and then it is made as often."""
+        prim = DebugCallback(Recorder(self.label(ordered)), ordered)
+        for _ in range(1 + (self.rng.random() < (0.25 if self.varied else 0.1))):
+            b.emit(prim, [x])
+
+    def label(self, ordered: bool, returns: bool = False) -> str:
+        """Return a new label of a channel."""
+        self.count += 1
+        return f"{CHANNELS[returns] if ordered else LOOSE}{self.count}"
 
 
 class RecordedEffect(NamedTuple):

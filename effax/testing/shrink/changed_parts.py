@@ -72,6 +72,8 @@ def changed_parts(changes: Iterable[tuple[Jaxpr, Jaxpr]]) -> ChangedParts:
             patterns.update(_patterns(program, gone))
     names = [name for name, _ in kinds.most_common()]
     steps = [STEPS[name] for name in names if name in STEPS]
+    if any(step.startswith("refs.") for step in steps):
+        steps.append("refs.nested")
     found = [pattern for pattern, _ in patterns.most_common(MOST)]
     more = [one for one in _unique(map(_splits, found)) if one not in found]
     return ChangedParts(

@@ -15,18 +15,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+import numpy as np
 from returns.result import Success
 
 from effax.ir.analysis.check import check
 from effax.ir.analysis.diff import Diff, diff
 from effax.ir.analysis.queries import size
-from effax.ir.build import Builder
+from effax.ir.build import Builder, lit
 from effax.ir.dtypes import family
 from effax.ir.edit.alpha import renumbered
 from effax.ir.errors import EffaxError
-from effax.ir.prims import Scan
-from effax.ir.syntax import Atom, Jaxpr, Var
+from effax.ir.prims import Cond, Scan
+from effax.ir.syntax import Atom, Jaxpr, Lit, Var
 from effax.ir.types import ArrayType, RefType, Type, array_type, ref_type
+from effax.testing.generate.special_values import special
 from effax.testing.laws.rules import MANY
 
 MOST: Final = 80
@@ -207,6 +209,95 @@ def _of_length(type_: Type, length: int) -> Type:
     return type_.update(shape=(length, *type_.shape[1:]))
 
 
+MOST_LOOPED: Final = 12
+"""The number of slices that are tried in loops over special values."""
+
+LOOPED: Final = 128
+"""The number of iterations of these."""
+
+
+def in_loop(jaxpr: Jaxpr) -> Jaxpr | None:
+    """Return a loop of the program, of scalars, over arrays; None: impossible.
+
+    It serves passes that change scalars only, at combinations of special values.
+    """
+    types = jaxpr.in_types
+    if len(types) > FEW_INPUTS or len(jaxpr.eqns) > FEW_INPUTS or not _is_simple(jaxpr):
+        return None
+    if any(not isinstance(t, ArrayType) or t.shape for t in types):
+        return None
+    b = Builder([array_type((LOOPED,), t.dtype) for t in types])
+    try:
+        return b.finish(b.emit(Scan(jaxpr, LOOPED, False, 0, 0), b.binders))
+    except EffaxError:
+        return None
+
+
+FEW_INPUTS: Final = 4
+"""The number of inputs and equations of a program that is tried in a loop."""
+
+
+def in_branch(jaxpr: Jaxpr) -> Jaxpr | None:
+    """Return the program in both branches of a conditional; None: impossible."""
+    b = Builder([array_type((), "bool"), *jaxpr.in_types])
+    try:
+        return b.finish(b.emit(Cond((jaxpr, jaxpr)), b.binders))
+    except EffaxError:
+        return None
+
+
+def without_literals(jaxpr: Jaxpr) -> Jaxpr | None:
+    """Return the program with an input for each literal operand; None: it has none.
+
+    Literals restrict a program to values at which a pass may be right: bounds that are in order,
+    numbers that are not negative.
+    """
+    literals = [a for eqn in jaxpr.eqns for a in eqn.ins if isinstance(a, Lit)]
+    if not literals or not _is_simple(jaxpr):
+        return None
+    b = Builder([*jaxpr.in_types, *[a.type for a in literals]])
+    inputs = iter(b.binders[len(jaxpr.binders) :])
+    return _replayed(jaxpr, b, lambda _: next(inputs))
+
+
+def with_other_literals(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
+    """Yield the program with special values, and extreme integers, in the place of literals."""
+    if not any(isinstance(a, Lit) for eqn in jaxpr.eqns for a in eqn.ins) or not _is_simple(jaxpr):
+        return
+    for seed in range(OTHER_LITERALS):
+        rng = np.random.default_rng(seed)
+
+        def other(a: Lit, rng: np.random.Generator = rng) -> Atom:
+            values = special(a.type.dtype, extremes=False)
+            value = values[rng.integers(len(values))]
+            return a if np.isnan(value) else lit(value.item(), a.type)
+
+        made = _replayed(jaxpr, Builder(jaxpr.in_types), other)
+        if made is not None:
+            yield made
+
+
+OTHER_LITERALS: Final = 3
+"""The number of programs with other literals for each slice."""
+
+
+def _replayed(jaxpr: Jaxpr, b: Builder, value: Callable[[Lit], Atom]) -> Jaxpr | None:
+    """Return the program with another atom for each literal operand; None: it is ill-typed."""
+    env: dict[Atom, Atom] = dict(zip(jaxpr.binders, b.binders, strict=False))
+    try:
+        for eqn in jaxpr.eqns:
+            ins = [value(a) if isinstance(a, Lit) else env[a] for a in eqn.ins]
+            env.update(zip(eqn.outs, b.emit(eqn.prim, ins), strict=True))
+        return b.finish([env.get(a, a) for a in jaxpr.outs])
+    except EffaxError:
+        return None
+
+
+def _is_simple(jaxpr: Jaxpr) -> bool:
+    """Return whether no equation has an effect or a subjaxpr, which may not end."""
+    return not any(eqn.effects or eqn.prim.subjaxprs() for eqn in jaxpr.eqns)
+
+
 def _may_lift(t: Type, first: Type) -> bool:
     return isinstance(t, ArrayType) and t.shape == first.shape and family(t.dtype) != "void"
 
@@ -215,9 +306,25 @@ def changed_slices(
     step: Callable[[Jaxpr], Jaxpr], pairs: Iterable[tuple[Jaxpr, Jaxpr]], most: int = MOST
 ) -> Iterator[Jaxpr]:
     """Yield the slices that a pass changes too, on long arrays and in loops of few iterations."""
+
+    def changed(jaxpr: Jaxpr | None) -> list[Jaxpr]:
+        return [] if jaxpr is None or step(jaxpr) == jaxpr else [jaxpr]
+
+    looped = 0
     for jaxpr in slices_of(pairs)[:most]:
-        if step(jaxpr) != jaxpr:
-            yield jaxpr
-        for other in (lifted(jaxpr), *[with_length(jaxpr, n) for n in LENGTHS]):
-            if other is not None and step(other) != other:
-                yield other
+        whole = changed(jaxpr)
+        yield from whole or changed(in_branch(jaxpr))
+        for n in LENGTHS:
+            yield from changed(with_length(jaxpr, n))
+        for extreme in with_other_literals(jaxpr):
+            yield from changed(extreme)
+        for one in (jaxpr, without_literals(jaxpr)):
+            if one is None:
+                continue
+            if one is not jaxpr:
+                yield from changed(one)
+            long = changed(lifted(one))
+            if not long and looped < MOST_LOOPED:
+                long = changed(in_loop(one))
+                looped += bool(long)
+            yield from long
