@@ -74,6 +74,17 @@ WITHOUT_A_TYPE: Final = {
     "effax.custom_derivatives.custom_vjp_primal_tree_values": STRUCTURE,
     "effax.custom_derivatives.zero_from_primal": STRUCTURE,
     "effax.debug.Session": STRUCTURE,
+    **{
+        f"effax.example_libraries.optimizers.{name}": STRUCTURE
+        for name in (
+            *("JoinPoint", "LeafOptimizer", "Optimizer", "OptimizerState", "clip_grads"),
+            *("l2_norm", "pack_optimizer_state", "unpack_optimizer_state"),
+        )
+    },
+    **{
+        f"effax.example_libraries.stax.{name}": STRUCTURE
+        for name in ("ApplyFun", "InitFun", "elementwise", "shape_dependent")
+    },
     "effax.experimental.io_callback": HOST,
     "effax.export.Exported": HOST,
     "effax.export.symbolic_args_specs": STRUCTURE,
