@@ -15,6 +15,7 @@ T = TypeVar("T")
 
 FAMILIES: Final = (
     "math",
+    "special",
     "compare",
     "arith",
     "convert",

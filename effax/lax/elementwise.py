@@ -67,7 +67,9 @@ def _constant(x: Scalar, dtype: DType, weak: bool, what: str) -> Lit:
     return pr.literal(x, array_type((), dtype, weak))
 
 
-def _unary(prim: Primitive, name: str) -> UnaryFunction:
+def unary_function(prim: Primitive, name: str) -> UnaryFunction:
+    """Return the function of arrays that applies a primitive of one operand."""
+
     def function(x: ArrayLike) -> Array:
         if isinstance(x, Array):
             return bind1(prim, x)
@@ -78,7 +80,9 @@ def _unary(prim: Primitive, name: str) -> UnaryFunction:
     return function
 
 
-def _binary(prim: Primitive, name: str) -> BinaryFunction:
+def binary_function(prim: Primitive, name: str) -> BinaryFunction:
+    """Return the function of arrays that applies a primitive of two operands."""
+
     def function(x: ArrayLike, y: ArrayLike) -> Array:
         if isinstance(x, Array) and isinstance(y, Array):
             have, other = x.shape, y.shape
@@ -106,67 +110,69 @@ def _stretched(xs: list[Array | Lit]) -> list[Array | Lit]:
     return [broadcast_to(x, shape) if isinstance(x, Array) else x for x in xs]
 
 
-add: Final[BinaryFunction] = _binary(p.Add(), "add")
-sub: Final[BinaryFunction] = _binary(p.Sub(), "sub")
-div: Final[BinaryFunction] = _binary(p.Div(), "div")
-rem: Final[BinaryFunction] = _binary(p.Rem(), "rem")
-max: Final[BinaryFunction] = _binary(p.Max(), "max")
-min: Final[BinaryFunction] = _binary(p.Min(), "min")
-atan2: Final[BinaryFunction] = _binary(p.Atan2(), "atan2")
-nextafter: Final[BinaryFunction] = _binary(p.Nextafter(), "nextafter")
-complex: Final[BinaryFunction] = _binary(p.Complex(), "complex")
-eq: Final[BinaryFunction] = _binary(p.Eq(), "eq")
-ne: Final[BinaryFunction] = _binary(p.Ne(), "ne")
-lt: Final[BinaryFunction] = _binary(p.Lt(), "lt")
-le: Final[BinaryFunction] = _binary(p.Le(), "le")
-gt: Final[BinaryFunction] = _binary(p.Gt(), "gt")
-ge: Final[BinaryFunction] = _binary(p.Ge(), "ge")
-bitwise_and: Final[BinaryFunction] = _binary(p.And(), "bitwise_and")
-bitwise_or: Final[BinaryFunction] = _binary(p.Or(), "bitwise_or")
-bitwise_xor: Final[BinaryFunction] = _binary(p.Xor(), "bitwise_xor")
-shift_left: Final[BinaryFunction] = _binary(p.ShiftLeft(), "shift_left")
-shift_right_logical: Final[BinaryFunction] = _binary(p.ShiftRightLogical(), "shift_right_logical")
-shift_right_arithmetic: Final[BinaryFunction] = _binary(
+add: Final[BinaryFunction] = binary_function(p.Add(), "add")
+sub: Final[BinaryFunction] = binary_function(p.Sub(), "sub")
+div: Final[BinaryFunction] = binary_function(p.Div(), "div")
+rem: Final[BinaryFunction] = binary_function(p.Rem(), "rem")
+max: Final[BinaryFunction] = binary_function(p.Max(), "max")
+min: Final[BinaryFunction] = binary_function(p.Min(), "min")
+atan2: Final[BinaryFunction] = binary_function(p.Atan2(), "atan2")
+nextafter: Final[BinaryFunction] = binary_function(p.Nextafter(), "nextafter")
+complex: Final[BinaryFunction] = binary_function(p.Complex(), "complex")
+eq: Final[BinaryFunction] = binary_function(p.Eq(), "eq")
+ne: Final[BinaryFunction] = binary_function(p.Ne(), "ne")
+lt: Final[BinaryFunction] = binary_function(p.Lt(), "lt")
+le: Final[BinaryFunction] = binary_function(p.Le(), "le")
+gt: Final[BinaryFunction] = binary_function(p.Gt(), "gt")
+ge: Final[BinaryFunction] = binary_function(p.Ge(), "ge")
+bitwise_and: Final[BinaryFunction] = binary_function(p.And(), "bitwise_and")
+bitwise_or: Final[BinaryFunction] = binary_function(p.Or(), "bitwise_or")
+bitwise_xor: Final[BinaryFunction] = binary_function(p.Xor(), "bitwise_xor")
+shift_left: Final[BinaryFunction] = binary_function(p.ShiftLeft(), "shift_left")
+shift_right_logical: Final[BinaryFunction] = binary_function(
+    p.ShiftRightLogical(), "shift_right_logical"
+)
+shift_right_arithmetic: Final[BinaryFunction] = binary_function(
     p.ShiftRightArithmetic(), "shift_right_arithmetic"
 )
 
-neg: Final[UnaryFunction] = _unary(p.Neg(), "neg")
-abs: Final[UnaryFunction] = _unary(p.Abs(), "abs")
-sign: Final[UnaryFunction] = _unary(p.Sign(), "sign")
-floor: Final[UnaryFunction] = _unary(p.Floor(), "floor")
-ceil: Final[UnaryFunction] = _unary(p.Ceil(), "ceil")
-is_finite: Final[UnaryFunction] = _unary(p.IsFinite(), "is_finite")
-exp: Final[UnaryFunction] = _unary(p.Exp(), "exp")
-exp2: Final[UnaryFunction] = _unary(p.Exp2(), "exp2")
-expm1: Final[UnaryFunction] = _unary(p.Expm1(), "expm1")
-log: Final[UnaryFunction] = _unary(p.Log(), "log")
-log1p: Final[UnaryFunction] = _unary(p.Log1p(), "log1p")
-sqrt: Final[UnaryFunction] = _unary(p.Sqrt(), "sqrt")
-rsqrt: Final[UnaryFunction] = _unary(p.Rsqrt(), "rsqrt")
-cbrt: Final[UnaryFunction] = _unary(p.Cbrt(), "cbrt")
-square: Final[UnaryFunction] = _unary(p.Square(), "square")
-sin: Final[UnaryFunction] = _unary(p.Sin(), "sin")
-cos: Final[UnaryFunction] = _unary(p.Cos(), "cos")
-tan: Final[UnaryFunction] = _unary(p.Tan(), "tan")
-asin: Final[UnaryFunction] = _unary(p.Asin(), "asin")
-acos: Final[UnaryFunction] = _unary(p.Acos(), "acos")
-atan: Final[UnaryFunction] = _unary(p.Atan(), "atan")
-sinh: Final[UnaryFunction] = _unary(p.Sinh(), "sinh")
-cosh: Final[UnaryFunction] = _unary(p.Cosh(), "cosh")
-tanh: Final[UnaryFunction] = _unary(p.Tanh(), "tanh")
-asinh: Final[UnaryFunction] = _unary(p.Asinh(), "asinh")
-acosh: Final[UnaryFunction] = _unary(p.Acosh(), "acosh")
-atanh: Final[UnaryFunction] = _unary(p.Atanh(), "atanh")
-logistic: Final[UnaryFunction] = _unary(p.Logistic(), "logistic")
-erf: Final[UnaryFunction] = _unary(p.Erf(), "erf")
-erfc: Final[UnaryFunction] = _unary(p.Erfc(), "erfc")
-bitwise_not: Final[UnaryFunction] = _unary(p.Not(), "bitwise_not")
-population_count: Final[UnaryFunction] = _unary(p.PopulationCount(), "population_count")
-real: Final[UnaryFunction] = _unary(p.Real(), "real")
-imag: Final[UnaryFunction] = _unary(p.Imag(), "imag")
+neg: Final[UnaryFunction] = unary_function(p.Neg(), "neg")
+abs: Final[UnaryFunction] = unary_function(p.Abs(), "abs")
+sign: Final[UnaryFunction] = unary_function(p.Sign(), "sign")
+floor: Final[UnaryFunction] = unary_function(p.Floor(), "floor")
+ceil: Final[UnaryFunction] = unary_function(p.Ceil(), "ceil")
+is_finite: Final[UnaryFunction] = unary_function(p.IsFinite(), "is_finite")
+exp: Final[UnaryFunction] = unary_function(p.Exp(), "exp")
+exp2: Final[UnaryFunction] = unary_function(p.Exp2(), "exp2")
+expm1: Final[UnaryFunction] = unary_function(p.Expm1(), "expm1")
+log: Final[UnaryFunction] = unary_function(p.Log(), "log")
+log1p: Final[UnaryFunction] = unary_function(p.Log1p(), "log1p")
+sqrt: Final[UnaryFunction] = unary_function(p.Sqrt(), "sqrt")
+rsqrt: Final[UnaryFunction] = unary_function(p.Rsqrt(), "rsqrt")
+cbrt: Final[UnaryFunction] = unary_function(p.Cbrt(), "cbrt")
+square: Final[UnaryFunction] = unary_function(p.Square(), "square")
+sin: Final[UnaryFunction] = unary_function(p.Sin(), "sin")
+cos: Final[UnaryFunction] = unary_function(p.Cos(), "cos")
+tan: Final[UnaryFunction] = unary_function(p.Tan(), "tan")
+asin: Final[UnaryFunction] = unary_function(p.Asin(), "asin")
+acos: Final[UnaryFunction] = unary_function(p.Acos(), "acos")
+atan: Final[UnaryFunction] = unary_function(p.Atan(), "atan")
+sinh: Final[UnaryFunction] = unary_function(p.Sinh(), "sinh")
+cosh: Final[UnaryFunction] = unary_function(p.Cosh(), "cosh")
+tanh: Final[UnaryFunction] = unary_function(p.Tanh(), "tanh")
+asinh: Final[UnaryFunction] = unary_function(p.Asinh(), "asinh")
+acosh: Final[UnaryFunction] = unary_function(p.Acosh(), "acosh")
+atanh: Final[UnaryFunction] = unary_function(p.Atanh(), "atanh")
+logistic: Final[UnaryFunction] = unary_function(p.Logistic(), "logistic")
+erf: Final[UnaryFunction] = unary_function(p.Erf(), "erf")
+erfc: Final[UnaryFunction] = unary_function(p.Erfc(), "erfc")
+bitwise_not: Final[UnaryFunction] = unary_function(p.Not(), "bitwise_not")
+population_count: Final[UnaryFunction] = unary_function(p.PopulationCount(), "population_count")
+real: Final[UnaryFunction] = unary_function(p.Real(), "real")
+imag: Final[UnaryFunction] = unary_function(p.Imag(), "imag")
 
 
-_product: Final[BinaryFunction] = _binary(p.Mul(), "mul")
+_product: Final[BinaryFunction] = binary_function(p.Mul(), "mul")
 
 
 def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Array:

@@ -1,4 +1,4 @@
-"""Special functions composed of primitives: the inverse error function."""
+"""Special functions: gamma and its kin, Bessel, and the inverse error function."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from effax.arrays.array import Array, ArrayLike
 from effax.arrays.binding import ForwardOfFunction, bind1, program_of
 from effax.arrays.conversion import as_value
+from effax.ir import prims as p
 from effax.ir.dtypes import is_float
 from effax.ir.errors import IllTyped
 from effax.ir.prims import CustomJvp
@@ -18,10 +19,50 @@ from effax.ir.state import cached
 from effax.ir.trace import current_trace
 from effax.ir.types import ArrayType
 from effax.lax import elementwise as el
+from effax.lax.elementwise import (
+    BinaryFunction,
+    UnaryFunction,
+    binary_function,
+    operands,
+    unary_function,
+)
 
 __all__ = [
-    "erf_inv",
+    "bessel_i0e", "bessel_i1e", "betainc", "digamma", "erf_inv", "igamma", "igamma_grad_a",
+    "igammac", "lgamma", "polygamma", "random_gamma_grad", "zeta",
 ]  # fmt: skip
+
+lgamma: Final[UnaryFunction] = unary_function(p.Lgamma(), "lgamma")
+digamma: Final[UnaryFunction] = unary_function(p.Digamma(), "digamma")
+bessel_i0e: Final[UnaryFunction] = unary_function(p.BesselI0e(), "bessel_i0e")
+bessel_i1e: Final[UnaryFunction] = unary_function(p.BesselI1e(), "bessel_i1e")
+polygamma: Final[BinaryFunction] = binary_function(p.Polygamma(), "polygamma")
+zeta: Final[BinaryFunction] = binary_function(p.Zeta(), "zeta")
+igamma: Final[BinaryFunction] = binary_function(p.Igamma(), "igamma")
+igammac: Final[BinaryFunction] = binary_function(p.Igammac(), "igammac")
+igamma_grad_a: Final[BinaryFunction] = binary_function(p.IgammaGradA(), "igamma_grad_a")
+random_gamma_grad: Final[BinaryFunction] = binary_function(p.RandomGammaGrad(), "random_gamma_grad")
+
+
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
+    """Return the probability up to ``x`` of beta variates of parameters ``a`` and ``b``.
+
+    Args:
+        a: positive array or scalar.
+        b: positive array or scalar.
+        x: array or scalar between 0 and 1.
+
+    Returns:
+        Array of the common shape and dtype; nan where an operand is out of range.
+
+    Raises:
+        IllTyped: dtypes or shapes do not fit.
+
+    >>> lax.betainc(jnp.array([1.0]), 1.0, 0.25)
+    Array([0.25], dtype=float32)
+    """
+    return bind1(p.RegularizedIncompleteBeta(), *operands("betainc", a, b, x))
+
 
 # Coefficients of M. Giles, "Approximating the erfinv function" (2010), in single precision:
 # in w - 2.5 for the central part, and in sqrt(w) - 3 for the tails, where w = -log(1 - x²).

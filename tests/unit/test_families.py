@@ -29,6 +29,7 @@ MISSING: Final = {
     ("effax.testing.generate", "linalg"): "factorisations are differentiable away from ties only",
     ("effax.lowering.rules", "keys"): "keys become words before a program is lowered",
     ("effax.testing.generate", "keys"): "programs on keys have tests of their own",
+    ("effax.testing.generate", "special"): "their programs are long, and slow to compile",
     ("effax.testing.generate", "host"): "callbacks have laws of their own: testing.laws.host",
 }
 """The families that a layer lacks, and why."""

@@ -36,6 +36,7 @@ from effax.ir.prims.shape import *
 from effax.ir.prims.shard import *
 from effax.ir.prims.solve import *
 from effax.ir.prims.sort import *
+from effax.ir.prims.special import *
 from effax.ir.prims.while_ import *
 
 # Type checkers take names of star imports as public, and do not evaluate a computed `__all__`.

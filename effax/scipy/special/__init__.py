@@ -1,7 +1,9 @@
 """Special functions, with SciPy's names."""
 
 from effax.arrays.namespace import public_names as _public_names
+from effax.scipy.special.bessel import *
 from effax.scipy.special.entropy import *
+from effax.scipy.special.gammas import *
 from effax.scipy.special.normal import *
 from effax.scipy.special.sums import *
 

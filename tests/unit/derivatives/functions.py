@@ -17,13 +17,16 @@ Function = Callable[..., Any]
 class Call(NamedTuple):
     """A function of floating arrays, which are all differentiated, and a point where it is smooth.
 
-    ``modes`` are those in which it has derivatives, ``batched`` says whether it can be batched.
+    ``modes`` are those in which it has derivatives, ``batched`` says whether it can be batched,
+    ``order`` is the highest of its derivatives, and ``compiled`` is False where they compile long.
     """
 
     function: Function
     args: tuple[np.ndarray, ...]
     modes: tuple[str, ...] = ("fwd", "rev")
     batched: bool = True
+    order: int = 2
+    compiled: bool = True
 
 
 Table = dict[str, Call]
@@ -248,6 +251,13 @@ LAX: Table = {
         X,
     ),
     **on("log log1p rsqrt sqrt", lax, P),
+    **on("bessel_i0e bessel_i1e digamma lgamma", lax, P),
+    "polygamma": Call(partial(lax.polygamma, 2.0), (P,), compiled=False),
+    "zeta": Call(partial(lax.zeta, 2.5), (P,), compiled=False),
+    "igamma": Call(lax.igamma, (P, Q), order=1, compiled=False),
+    "igammac": Call(lax.igammac, (P, Q), order=1, compiled=False),
+    "igamma_grad_a": Call(partial(lax.igamma_grad_a, 2.5), (P,), order=1, compiled=False),
+    "betainc": Call(lax.betainc, (P, Q, Q / 2), order=1, compiled=False),
     **on("acosh", lax, P + 1),
     **on("acos asin atanh erf_inv", lax, U),
     **on("add sub mul div max min atan2 nextafter rem complex", lax, X, Y),
@@ -403,6 +413,7 @@ WITHOUT: dict[str, dict[str, str]] = {
             CREATES: "broadcasted_iota iota",
             DESCRIBES: "broadcast_shapes conv_dimension_numbers ds dslice padtype_to_pads",
             "its derivative is 0 by definition": "stop_gradient",
+            "its derivative is not available": "random_gamma_grad",
             ALONG: "all_gather all_to_all axis_index axis_size pbroadcast pcast pmax pmean pmin "
             "ppermute pshuffle psum psum_scatter pswapaxes pvary",
         }

@@ -21,8 +21,18 @@ from tests.unit.derivatives.functions import (
     several,
 )
 
+INCOMPLETE = ("gammainc", "gammaincc")
+
 SPECIAL: Table = {
     **on("entr", special, P),
+    **on("digamma factorial gamma gammaln i0 i0e i1 i1e loggamma", special, P),
+    **on("beta betaln", special, P, Q),
+    **{n: Call(getattr(special, n), (P, Q), compiled=False) for n in ("comb", "poch")},
+    **{n: Call(getattr(special, n), (P, Q), order=1, compiled=False) for n in INCOMPLETE},
+    "betainc": Call(special.betainc, (P, Q, Q / 2), order=1, compiled=False),
+    **several(special, {"gamma of negative numbers": (-P, []), "multigammaln": (P + 1, [2])}),
+    "polygamma": Call(lambda x: special.polygamma(2, x), (P,), compiled=False),
+    "zeta": Call(lambda q: special.zeta(2.5, q), (P,), compiled=False),
     **on("erf erfc erfcx expit log_ndtr ndtr", special, X),
     **on("erfinv", special, U),
     **on("erfcinv logit ndtri", special, P / 3),
@@ -32,7 +42,8 @@ SPECIAL: Table = {
 }
 
 LINALG: Table = {
-    **on("det inv lu lu_factor svd hankel circulant companion fiedler toeplitz", jsl, A),
+    **on("lu lu_factor hankel circulant companion fiedler toeplitz", jsl, A),
+    **{n: Call(getattr(jsl, n), (A,), compiled=False) for n in ("det", "inv", "svd")},
     **on("fiedler_companion", jsl, X),
     **on("block_diag", jsl, A, M),
     **on("leslie", jsl, X, X[:2]),
@@ -66,7 +77,7 @@ NORM: Table = {
 TABLES = {"scipy.special": SPECIAL, "scipy.linalg": LINALG, "scipy.stats.norm": NORM}
 
 WITHOUT = {
-    "scipy.special": {},
+    "scipy.special": {"gammasgn": "it is constant almost everywhere"},
     "scipy.linalg": dict.fromkeys(
         ["dft", "hadamard", "helmert", "hilbert", "invhilbert", "invpascal", "pascal"], CREATES
     ),

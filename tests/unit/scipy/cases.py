@@ -11,6 +11,10 @@ REAL = np.array([0.0, -0.0, 0.3, -0.3, 1.0, -1.0, 2.5, -2.5, 6.0, -6.0, 40, -40,
 UNIT = np.array([0.0, 1e-30, 1e-5, 0.1, 0.25, 0.5, 0.75, 0.9, 0.999, 1.0, -0.5, 1.5, NAN])
 POINTS = np.array([0.0, -0.0, 0.5, 2.0, -1.0, INF, NAN])
 FIRST, SECOND = (np.asarray(x).ravel() for x in np.meshgrid(POINTS, POINTS))
+SCALE = np.array([0.3, 1.0, 2.0, 1.9375, 4.5, 25, 120, -0.5, -2.5, -3, 0, -0.0, NAN, INF, -INF])
+SHAPES, PLACES = (
+    x.ravel() for x in np.meshgrid([0.25, 1, 7, 60, 150, 0, INF, NAN], [0.5, 2, 50, 200, 0, INF])
+)
 FINITE = ~np.isinf(FIRST + SECOND)
 
 CASES: dict[str, list[tuple[Any, ...]]] = {
@@ -18,6 +22,20 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
         f"special.{name}": [(REAL,)]
         for name in ("entr", "erf", "erfc", "erfcx", "expit", "log_ndtr", "ndtr")
     },
+    **{
+        f"special.{name}": [(SCALE,)]
+        for name in ("digamma", "factorial", "gamma", "gammasgn", "i0e", "i1e")
+    },
+    **{f"special.{name}": [(SCALE[:-2],)] for name in ("gammaln", "i0", "i1", "loggamma")},
+    **{f"special.{name}": [(SHAPES, PLACES)] for name in ("gammainc", "gammaincc")},
+    "special.betainc": [(SHAPES, PLACES, np.resize(UNIT, SHAPES.size))],
+    **{f"special.{name}": [(SHAPES[:5], PLACES[8:13])] for name in ("beta", "betaln")},
+    "special.zeta": [
+        (np.array([1.5, 2, 7, 20, 1, 0.5, 2, 3]), np.array([0.5, 2, 50, 9, 1, 1, -0.5, 0]))
+    ],
+    "special.comb": [(np.array([5.0, 5, 5, 20, 3.5, -1]), np.array([2.0, 0, 6, 10, 1.5, 1]))],
+    "special.poch": [(np.array([2.0, 0.5, -2, 0, 30]), np.array([3.0, -0.25, 1, 2, 0.5]))],
+    "special.polygamma": [(np.array([0.0, 1, 2, 5])[:, None], np.array([0.5, 3, 20, INF, NAN]))],
     **{f"special.{name}": [(UNIT,)] for name in ("erfinv", "logit", "ndtri")},
     "special.erfcinv": [(2 * UNIT,)],
     **{f"special.{name}": [(FIRST, SECOND)] for name in ("rel_entr", "xlog1py", "xlogy")},

@@ -98,6 +98,8 @@ def _unary() -> list[Case]:
     return [
         *(Case(p, (X,)) for p in everywhere),
         *(Case(p, (POSITIVE,)) for p in positive),
+        *(Case(p, (POSITIVE,)) for p in (prims.Lgamma(), prims.Digamma())),
+        *(Case(p, (X,)) for p in (prims.BesselI0e(), prims.BesselI1e())),
         *(Case(p, (UNIT,)) for p in (prims.Asin(), prims.Acos(), prims.Atanh())),
         Case(prims.Acosh(), (POSITIVE + 1.1,)),
         *(Case(p, (X,), linear=((0,),)) for p in linear),
