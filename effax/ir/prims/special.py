@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from effax.ir.prims.common.operands import FLOATS, Binary, Elementwise, Meaning, Unary
 from effax.ir.prims.common.special import bessel, gamma, incomplete
-from effax.ir.prims.common.special.reals import Real, on_numpy
+from effax.ir.prims.common.special.reals import RealValue, on_numpy
 
 __all__ = [
     "BesselI0e",
@@ -36,7 +36,7 @@ class Formula(Elementwise):
     __slots__ = ()
     transcendental = True
     accepts: ClassVar[frozenset[str]] = FLOATS
-    formula: ClassVar[Callable[..., Real]]
+    formula: ClassVar[Callable[..., RealValue]]
 
 
 class Lgamma(Formula, Unary):

@@ -9,7 +9,7 @@ import numpy as np
 
 from effax.ir import prims as p
 from effax.ir.dtypes import BOOL, FLOAT32, INT32
-from effax.ir.prims.common.special.reals import Arithmetic, Real
+from effax.ir.prims.common.special.reals import RealOperations, RealValue
 from effax.ir.prims.special import Formula
 from effax.ir.types import array_type
 from effax.lowering import ops
@@ -17,7 +17,7 @@ from effax.lowering.rules.common.pointwise import aligned, is_narrow
 from effax.lowering.writer import NO_RULES, LoweringRules, Val, Writer
 
 
-class Written(Arithmetic):
+class WrittenOperations(RealOperations):
     """Operations that are written."""
 
     def __init__(self, w: Writer) -> None:
@@ -70,8 +70,8 @@ def written(w: Writer, prim: Formula, ins: Sequence[Val]) -> Sequence[Val]:
     dtype = xs[0].type.dtype
     if is_narrow(dtype):
         xs = [ops.convert(w, x, FLOAT32) for x in xs]
-    arithmetic = Written(w)
-    found = type(prim).formula(*[Real(arithmetic, x) for x in xs])
+    arithmetic = WrittenOperations(w)
+    found = type(prim).formula(*[RealValue(arithmetic, x) for x in xs])
     return (ops.convert(w, _val(found.value), dtype),)
 
 

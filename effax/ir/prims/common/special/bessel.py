@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from effax.ir.prims.common.special.reals import Real, absolute, polynomial, sqrt, where
+from effax.ir.prims.common.special.reals import RealValue, absolute, polynomial, sqrt, where
 
 Table = Sequence[float]
 
@@ -54,12 +54,12 @@ _I1_FAR: Final = (
 )  # fmt: skip
 
 
-def i0e(x: Real) -> Real:
+def i0e(x: RealValue) -> RealValue:
     """Return exp(-|x|)·I0(x)."""
     return _scaled(absolute(x), _I0_NEAR, _I0_FAR)
 
 
-def i1e(x: Real) -> Real:
+def i1e(x: RealValue) -> RealValue:
     """Return exp(-|x|)·I1(x), which is odd."""
     size = absolute(x)
     near = where(size < 8, x, 0.0) * polynomial(_I1_NEAR, where(size < 8, size, 8.0) * 0.25 - 1)
@@ -67,7 +67,7 @@ def i1e(x: Real) -> Real:
     return where(size < 8, near, where(x < 0, -far, far))
 
 
-def _scaled(size: Real, near: Table, far: Table) -> Real:
+def _scaled(size: RealValue, near: Table, far: Table) -> RealValue:
     small = size <= 8
     inside = polynomial(near, where(small, size, 8.0) * 0.25 - 1)
     large = where(small, 8.0, size)

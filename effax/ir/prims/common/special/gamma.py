@@ -10,7 +10,7 @@ import math
 from typing import Final
 
 from effax.ir.prims.common.special.reals import (
-    Real,
+    RealValue,
     absolute,
     cosine,
     exp,
@@ -54,7 +54,7 @@ HALF_LOG_2_PI: Final = 0.5 * math.log(2 * math.pi)
 MANY: Final = 10000
 
 
-def lgamma(x: Real) -> Real:
+def lgamma(x: RealValue) -> RealValue:
     """Return log |Γ(x)|; inf at 0 and at negative integers."""
     reflected = x < 0
     size = where(reflected, 1 - x, x)
@@ -68,7 +68,7 @@ def lgamma(x: Real) -> Real:
     return where(is_nan(x), x, where(infinite, math.inf, value))
 
 
-def _of_positive(x: Real) -> Real:
+def _of_positive(x: RealValue) -> RealValue:
     """Return log Γ(x) for x >= 0: Stirling's series from 8 on, else shifted to [1.5, 2.5]."""
     near = where(x < 8, x, 2.0)
     product, rest = near.like(1.0), near
@@ -87,20 +87,20 @@ def _of_positive(x: Real) -> Real:
     return where(x < 8, value, series)
 
 
-def stirling(x: Real) -> Real:
+def stirling(x: RealValue) -> RealValue:
     """Return log Γ(x) - (x - 1/2)·log x + x - log(2π)/2 for x >= 8."""
     inverse = 1 / x
     terms = [b / (2 * k * (2 * k - 1)) for k, b in enumerate(BERNOULLI[:9], 1)]
     return inverse * polynomial(terms[::-1], inverse * inverse)
 
 
-def lgamma1p(x: Real) -> Real:
+def lgamma1p(x: RealValue) -> RealValue:
     """Return log Γ(1 + x) for x >= 0, accurate near 0."""
     near = where(x < 0.5, x, 0.0)
     return where(x < 0.5, near * polynomial(_NEAR_TWO, near * 2) - log1p(near), _of_positive(x + 1))
 
 
-def digamma(x: Real) -> Real:
+def digamma(x: RealValue) -> RealValue:
     """Return the derivative of log Γ(x); nan at negative integers, -inf at 0."""
     reflected = x < 0
     size = where(reflected, 1 - x, x)
@@ -113,7 +113,7 @@ def digamma(x: Real) -> Real:
     return where(x.equals(0), -1 / x, where(x.equals(math.inf), math.inf, value))
 
 
-def _slope_of_positive(x: Real) -> Real:
+def _slope_of_positive(x: RealValue) -> RealValue:
     near = where(x < 10, x, 1.5)
     rest, terms = near, near.like(0.0)
     for _ in range(8):
@@ -132,7 +132,7 @@ def _slope_of_positive(x: Real) -> Real:
     return where(x < 10, value, tail)
 
 
-def zeta(x: Real, q: Real) -> Real:
+def zeta(x: RealValue, q: RealValue) -> RealValue:
     """Return the sum of (q + k)^-x for k >= 0, for x > 1, by the formula of Euler and Maclaurin.
 
     It is inf where a term is infinite, and nan for a negative q unless x is an integer.
@@ -142,11 +142,13 @@ def zeta(x: Real, q: Real) -> Real:
     safe = where(valid, x, 2.0)
     start = where(valid & (absolute(q) < math.inf), q, 10.0)
 
-    def again(total: Real, at: Real, last: Real) -> Real:
+    def again(total: RealValue, at: RealValue, last: RealValue) -> RealValue:
         # The expansion converges from about x on; for large x the sum does before.
         return ((at < 10) | (at < safe)) & ~((at > 1) & is_small(last, total))
 
-    def step(total: Real, at: Real, last: Real) -> tuple[Real, Real, Real]:
+    def step(
+        total: RealValue, at: RealValue, last: RealValue
+    ) -> tuple[RealValue, RealValue, RealValue]:
         return total + last, at + 1, power(at + 1, -safe)
 
     state = [start * 0, start, power(start, -safe)]
@@ -167,7 +169,7 @@ def zeta(x: Real, q: Real) -> Real:
     return where(is_nan(x) | is_nan(q), math.nan, value)
 
 
-def polygamma(n: Real, x: Real) -> Real:
+def polygamma(n: RealValue, x: RealValue) -> RealValue:
     """Return the n-th derivative of digamma, for a whole n >= 0."""
     # ψ⁽ⁿ⁾(x) = (-1)^(n+1)·n!·ζ(n + 1, x)
     odd = (n * 0.5 - floor(n * 0.5)) > 0

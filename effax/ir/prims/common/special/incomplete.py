@@ -15,7 +15,7 @@ from typing import Final
 
 from effax.ir.prims.common.special.gamma import digamma, lgamma, lgamma1p, stirling
 from effax.ir.prims.common.special.reals import (
-    Real,
+    RealValue,
     absolute,
     derivative,
     erfc,
@@ -40,7 +40,7 @@ LARGE: Final = 100.0
 """The least parameter that the uniform expansion takes."""
 
 
-def _curvature(m: Real) -> Real:
+def _curvature(m: RealValue) -> RealValue:
     """Return (m - log(1 + m))/m² for m > -1, which is smooth at 0."""
     near = absolute(m) < 0.5
     small = where(near, m, 0.0)
@@ -54,7 +54,7 @@ def _curvature(m: Real) -> Real:
     return where(near, inside, (large - log1p(large)) / (large * large))
 
 
-def _gamma_factor(a: Real, x: Real) -> Real:
+def _gamma_factor(a: RealValue, x: RealValue) -> RealValue:
     """Return x^a·exp(-x)/Γ(a + 1), for a > 0 and 0 < x < inf."""
     big = a >= 10
     base = where(big, a, 10.0)
@@ -67,13 +67,13 @@ def _gamma_factor(a: Real, x: Real) -> Real:
     return where(big, of_large, where(x < 700, of_small, 0.0))
 
 
-def _power_series(a: Real, x: Real) -> Real:
+def _power_series(a: RealValue, x: RealValue) -> RealValue:
     """Return the sum of x^n/((a + 1)···(a + n)): P(a, x) is it times the factor."""
 
-    def again(n: Real, term: Real, total: Real) -> Real:
+    def again(n: RealValue, term: RealValue, total: RealValue) -> RealValue:
         return ~is_small(term, total)
 
-    def step(n: Real, term: Real, total: Real) -> tuple[Real, ...]:
+    def step(n: RealValue, term: RealValue, total: RealValue) -> tuple[RealValue, ...]:
         term = term * (x / (a + n))
         return n + 1, term, total + term
 
@@ -81,16 +81,20 @@ def _power_series(a: Real, x: Real) -> Real:
     return loop([one, one, one], again, step, MANY)[2]
 
 
-def _fraction(a: Real, x: Real) -> Real:
+def _fraction(a: RealValue, x: RealValue) -> RealValue:
     """Return 1/(x + 1 - a - 1·(1 - a)/(x + 3 - a - ...)) by Lentz: a·Q(a, x) over the factor."""
     tiny = 1e-30
     b = x + 1 - a
     d = 1 / b
 
-    def again(n: Real, b: Real, c: Real, d: Real, h: Real, change: Real) -> Real:
+    def again(
+        n: RealValue, b: RealValue, c: RealValue, d: RealValue, h: RealValue, change: RealValue
+    ) -> RealValue:
         return ~is_small(change, h)
 
-    def step(n: Real, b: Real, c: Real, d: Real, h: Real, change: Real) -> tuple[Real, ...]:
+    def step(
+        n: RealValue, b: RealValue, c: RealValue, d: RealValue, h: RealValue, change: RealValue
+    ) -> tuple[RealValue, ...]:
         numerator = n * (a - n)
         b = b + 2
         d = 1 / _apart(numerator * d + b, tiny)
@@ -102,17 +106,19 @@ def _fraction(a: Real, x: Real) -> Real:
     return loop([one, b, one / tiny, d, d, d], again, step, MANY)[4]
 
 
-def _apart(x: Real, tiny: float) -> Real:
+def _apart(x: RealValue, tiny: float) -> RealValue:
     return where(absolute(x) < tiny, tiny, x)
 
 
-def _near_one(a: Real, x: Real) -> Real:
+def _near_one(a: RealValue, x: RealValue) -> RealValue:
     """Return Q(a, x) for small a < x, where P(a, x) is near 1."""
 
-    def again(n: Real, factor: Real, term: Real, total: Real) -> Real:
+    def again(n: RealValue, factor: RealValue, term: RealValue, total: RealValue) -> RealValue:
         return ~is_small(term, total)
 
-    def step(n: Real, factor: Real, term: Real, total: Real) -> tuple[Real, ...]:
+    def step(
+        n: RealValue, factor: RealValue, term: RealValue, total: RealValue
+    ) -> tuple[RealValue, ...]:
         factor = factor * (-x / n)
         term = factor / (a + n)
         return n + 1, factor, term, total + term
@@ -152,7 +158,7 @@ def _leading(row: list[Fraction], scale: float) -> tuple[float, ...]:
     return tuple([float(c) for c in row[: max(count, 2)]][::-1])
 
 
-def _correction(a: Real, eta: Real) -> Real:
+def _correction(a: RealValue, eta: RealValue) -> RealValue:
     """Return Σ C_k(η)·a^-k."""
     inverse = 1 / a
     rows = [polynomial(row, eta) for row in _expansion()]
@@ -162,13 +168,13 @@ def _correction(a: Real, eta: Real) -> Real:
     return total
 
 
-def _eta(a: Real, x: Real) -> Real:
+def _eta(a: RealValue, x: RealValue) -> RealValue:
     """Return the η with η²/2 = λ - 1 - log λ and the sign of λ - 1, where λ = x/a."""
     m = (x - a) / a
     return m * sqrt(_curvature(m) * 2)
 
 
-def _uniform(a: Real, x: Real, upper: bool) -> Real:
+def _uniform(a: RealValue, x: RealValue, upper: bool) -> RealValue:
     """Return P or Q for large a and x near a."""
     eta = _eta(a, x)
     z = eta * sqrt(a * 0.5)
@@ -176,7 +182,7 @@ def _uniform(a: Real, x: Real, upper: bool) -> Real:
     return erfc(z) * 0.5 + rest if upper else erfc(-z) * 0.5 - rest
 
 
-def _regions(a: Real, x: Real) -> tuple[Real, Real, Real, Real]:
+def _regions(a: RealValue, x: RealValue) -> tuple[RealValue, RealValue, RealValue, RealValue]:
     """Return where a and x are finite and positive, and which of the three methods applies."""
     inside = (a > 0) & (x > 0) & (a < math.inf) & (x < math.inf)
     m = (x - a) / a
@@ -185,7 +191,7 @@ def _regions(a: Real, x: Real) -> tuple[Real, Real, Real, Real]:
     return inside, near, fraction, inside & ~near & ~fraction
 
 
-def _gamma_ratio(a: Real, x: Real, upper: bool) -> Real:
+def _gamma_ratio(a: RealValue, x: RealValue, upper: bool) -> RealValue:
     inside, near, fraction, series = _regions(a, x)
     p = where(inside, a, 1.0), where(inside, x, 1.0)
     factor = _gamma_factor(*p)
@@ -199,7 +205,7 @@ def _gamma_ratio(a: Real, x: Real, upper: bool) -> Real:
     return where(near, large, where(fraction, tail, where(small, steep, 1 - head)))
 
 
-def _at_edges(a: Real, x: Real, value: Real, upper: bool) -> Real:
+def _at_edges(a: RealValue, x: RealValue, value: RealValue, upper: bool) -> RealValue:
     """Return the value, or its limit: P is 0 for x = 0 or a = inf, and 1 for a = 0 or x = inf."""
     zero, one = (1.0, 0.0) if upper else (0.0, 1.0)
     value = where(x.equals(0) | a.equals(math.inf), zero, value)
@@ -208,17 +214,17 @@ def _at_edges(a: Real, x: Real, value: Real, upper: bool) -> Real:
     return where(both | (a < 0) | (x < 0) | is_nan(a) | is_nan(x), math.nan, value)
 
 
-def igamma(a: Real, x: Real) -> Real:
+def igamma(a: RealValue, x: RealValue) -> RealValue:
     """Return P(a, x), the probability of gamma variates of shape a up to x."""
     return _at_edges(a, x, _gamma_ratio(a, x, upper=False), upper=False)
 
 
-def igammac(a: Real, x: Real) -> Real:
+def igammac(a: RealValue, x: RealValue) -> RealValue:
     """Return Q(a, x) = 1 - P(a, x)."""
     return _at_edges(a, x, _gamma_ratio(a, x, upper=True), upper=True)
 
 
-def random_gamma_grad(a: Real, x: Real) -> Real:
+def random_gamma_grad(a: RealValue, x: RealValue) -> RealValue:
     """Return dx/da for the sample x of a gamma variate of shape a at fixed probability P(a, x)."""
     inside, near, fraction, series = _regions(a, x)
     p, q = where(inside, a, 1.0), where(inside, x, 1.0)
@@ -234,7 +240,7 @@ def random_gamma_grad(a: Real, x: Real) -> Real:
     return where((x.equals(0) & (a > 0)), 0.0, value)
 
 
-def _uniform_slope(a: Real, x: Real) -> Real:
+def _uniform_slope(a: RealValue, x: RealValue) -> RealValue:
     """Return -dP/da over the factor of P, from P = erfc(-z)/2 - exp(-z²)/√(2πa)·C."""
     eta, d_eta = _eta(a, x), derivative(_eta, 0)(a, x)
     # z = η·√(a/2), and dz·√(2πa)/√π = η/2 + a·dη.
@@ -245,7 +251,7 @@ def _uniform_slope(a: Real, x: Real) -> Real:
     return (d_rest - d_z) * exp(stirling(a))
 
 
-def igamma_grad_a(a: Real, x: Real) -> Real:
+def igamma_grad_a(a: RealValue, x: RealValue) -> RealValue:
     """Return dP(a, x)/da."""
     inside = _regions(a, x)[0]
     p, q = where(inside, a, 1.0), where(inside, x, 1.0)
@@ -255,7 +261,7 @@ def igamma_grad_a(a: Real, x: Real) -> Real:
     return where(inside, slope, edge)
 
 
-def _log_beta_part(low: Real, high: Real) -> Real:
+def _log_beta_part(low: RealValue, high: RealValue) -> RealValue:
     """Return log Γ(low + high) - log Γ(high) for low <= high and high >= 10."""
     total = low + high
     return (
@@ -263,7 +269,7 @@ def _log_beta_part(low: Real, high: Real) -> Real:
     )
 
 
-def _beta_factor(a: Real, b: Real, x: Real, y: Real) -> Real:
+def _beta_factor(a: RealValue, b: RealValue, x: RealValue, y: RealValue) -> RealValue:
     """Return x^a·y^b/(a·B(a, b)), for y = 1 - x."""
     big = (a >= 10) & (b >= 10)
     p, q = where(big, a, 10.0), where(big, b, 10.0)
@@ -277,7 +283,7 @@ def _beta_factor(a: Real, b: Real, x: Real, y: Real) -> Real:
     return where(big, of_large, _mixed_factor(p, q, x, y))
 
 
-def _deviance(p: Real, shift: Real, q: Real) -> Real:
+def _deviance(p: RealValue, shift: RealValue, q: RealValue) -> RealValue:
     """Return p·log(p/q) + q - p for shift = q - p."""
     m = shift / p
     near = m > -0.9
@@ -285,7 +291,7 @@ def _deviance(p: Real, shift: Real, q: Real) -> Real:
     return p * where(near, small * small * _curvature(small), m - log(where(near, 1.0, q / p)))
 
 
-def _mixed_factor(a: Real, b: Real, x: Real, y: Real) -> Real:
+def _mixed_factor(a: RealValue, b: RealValue, x: RealValue, y: RealValue) -> RealValue:
     """Return the factor where one parameter is below 10."""
     swapped = b < a
     low, high = where(swapped, b, a), where(swapped, a, b)
@@ -301,16 +307,20 @@ def _mixed_factor(a: Real, b: Real, x: Real, y: Real) -> Real:
     return scale * where(steep, apart, both)
 
 
-def _beta_fraction(a: Real, b: Real, x: Real) -> Real:
+def _beta_fraction(a: RealValue, b: RealValue, x: RealValue) -> RealValue:
     """Return the continued fraction of I_x(a, b) over the factor, by Lentz (DLMF 8.17.22)."""
     tiny = 1e-30
     one = a * 0 + 1
     d = 1 / _apart(1 - (a + b) * x / (a + 1), tiny)
 
-    def again(m: Real, c: Real, d: Real, h: Real, change: Real) -> Real:
+    def again(
+        m: RealValue, c: RealValue, d: RealValue, h: RealValue, change: RealValue
+    ) -> RealValue:
         return ~is_small(change, h)
 
-    def step(m: Real, c: Real, d: Real, h: Real, change: Real) -> tuple[Real, ...]:
+    def step(
+        m: RealValue, c: RealValue, d: RealValue, h: RealValue, change: RealValue
+    ) -> tuple[RealValue, ...]:
         twice = m * 2
         even = m * (b - m) * x / ((a - 1 + twice) * (a + twice))
         d = 1 / _apart(1 + even * d, tiny)
@@ -325,7 +335,7 @@ def _beta_fraction(a: Real, b: Real, x: Real) -> Real:
     return loop([one, one, d, d, d], again, step, MANY)[3]
 
 
-def betainc(a: Real, b: Real, x: Real) -> Real:
+def betainc(a: RealValue, b: RealValue, x: RealValue) -> RealValue:
     """Return I_x(a, b), the probability of beta variates up to x."""
     inside = (a > 0) & (b > 0) & (x > 0) & (x < 1) & (a < math.inf) & (b < math.inf)
     p, q, u = where(inside, a, 1.0), where(inside, b, 1.0), where(inside, x, 0.5)

@@ -1,8 +1,8 @@
-"""Arithmetic in which a formula is evaluated on NumPy arrays, written as operations, or derived.
+"""Operations by which a formula is evaluated on NumPy arrays, written, or differentiated.
 
-A formula is a function of :class:`Real` operands. Their ``Arithmetic`` applies each operation: to
-arrays at once, to the values of a program in lowering, or to pairs of a value and a tangent
-(:class:`Dual`). Operations have the names of StableHLO.
+A formula is a function of :class:`RealValue` operands. Their ``RealOperations`` apply each
+operation: to arrays at once, to the values of a program in lowering, or to pairs of a value and a
+tangent (:class:`Dual`). Operations have the names of StableHLO.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import numpy as np
 from effax.ir.primitive import Value
 
 
-class Arithmetic(ABC):
-    """The operations on the values behind :class:`Real`."""
+class RealOperations(ABC):
+    """The operations on the values behind :class:`RealValue`."""
 
     @abstractmethod
     def apply(self, name: str, *xs: object) -> object:
@@ -57,75 +57,77 @@ class Arithmetic(ABC):
         return self.compare("LE", self.apply("abs", term), bound)
 
 
-class Real:
+class RealValue:
     """A number in a formula: an array of floats, or of booleans."""
 
     __slots__ = ("ops", "value")
 
-    def __init__(self, ops: Arithmetic, value: object) -> None:
+    def __init__(self, ops: RealOperations, value: object) -> None:
         self.ops = ops
         self.value = value
 
-    def _with(self, name: str, *xs: Real) -> Real:
-        return Real(self.ops, self.ops.apply(name, *[x.value for x in xs]))
+    def _with(self, name: str, *xs: RealValue) -> RealValue:
+        return RealValue(self.ops, self.ops.apply(name, *[x.value for x in xs]))
 
-    def like(self, x: Real | float) -> Real:
+    def like(self, x: RealValue | float) -> RealValue:
         """Return a number as a constant of this type."""
-        return x if isinstance(x, Real) else Real(self.ops, self.ops.number(x, self.value))
+        return (
+            x if isinstance(x, RealValue) else RealValue(self.ops, self.ops.number(x, self.value))
+        )
 
-    def _compared(self, direction: str, y: Real | float) -> Real:
-        return Real(self.ops, self.ops.compare(direction, self.value, self.like(y).value))
+    def _compared(self, direction: str, y: RealValue | float) -> RealValue:
+        return RealValue(self.ops, self.ops.compare(direction, self.value, self.like(y).value))
 
-    def __add__(self, y: Real | float) -> Real:
+    def __add__(self, y: RealValue | float) -> RealValue:
         return self._with("add", self, self.like(y))
 
-    def __sub__(self, y: Real | float) -> Real:
+    def __sub__(self, y: RealValue | float) -> RealValue:
         return self._with("subtract", self, self.like(y))
 
-    def __mul__(self, y: Real | float) -> Real:
+    def __mul__(self, y: RealValue | float) -> RealValue:
         return self._with("multiply", self, self.like(y))
 
-    def __truediv__(self, y: Real | float) -> Real:
+    def __truediv__(self, y: RealValue | float) -> RealValue:
         return self._with("divide", self, self.like(y))
 
-    def __radd__(self, y: float) -> Real:
+    def __radd__(self, y: float) -> RealValue:
         return self.like(y) + self
 
-    def __rsub__(self, y: float) -> Real:
+    def __rsub__(self, y: float) -> RealValue:
         return self.like(y) - self
 
-    def __rmul__(self, y: float) -> Real:
+    def __rmul__(self, y: float) -> RealValue:
         return self.like(y) * self
 
-    def __rtruediv__(self, y: float) -> Real:
+    def __rtruediv__(self, y: float) -> RealValue:
         return self.like(y) / self
 
-    def __neg__(self) -> Real:
+    def __neg__(self) -> RealValue:
         return self._with("negate", self)
 
-    def __lt__(self, y: Real | float) -> Real:
+    def __lt__(self, y: RealValue | float) -> RealValue:
         return self._compared("LT", y)
 
-    def __le__(self, y: Real | float) -> Real:
+    def __le__(self, y: RealValue | float) -> RealValue:
         return self._compared("LE", y)
 
-    def __gt__(self, y: Real | float) -> Real:
+    def __gt__(self, y: RealValue | float) -> RealValue:
         return self._compared("GT", y)
 
-    def __ge__(self, y: Real | float) -> Real:
+    def __ge__(self, y: RealValue | float) -> RealValue:
         return self._compared("GE", y)
 
-    def equals(self, y: Real | float) -> Real:
+    def equals(self, y: RealValue | float) -> RealValue:
         """Return whether the numbers are equal."""
         return self._compared("EQ", y)
 
-    def __and__(self, y: Real) -> Real:
+    def __and__(self, y: RealValue) -> RealValue:
         return self._with("and", self, y)
 
-    def __or__(self, y: Real) -> Real:
+    def __or__(self, y: RealValue) -> RealValue:
         return self._with("or", self, y)
 
-    def __invert__(self) -> Real:
+    def __invert__(self) -> RealValue:
         return self._with("not", self)
 
     @property
@@ -134,9 +136,9 @@ class Real:
         return self.ops.epsilon(self.value)
 
 
-def _function(name: str) -> Callable[[Real], Real]:
-    def function(x: Real) -> Real:
-        return Real(x.ops, x.ops.apply(name, x.value))
+def _function(name: str) -> Callable[[RealValue], RealValue]:
+    def function(x: RealValue) -> RealValue:
+        return RealValue(x.ops, x.ops.apply(name, x.value))
 
     function.__name__ = name
     return function
@@ -154,30 +156,30 @@ sine: Final = _function("sine")
 sqrt: Final = _function("sqrt")
 
 
-def power(x: Real, y: Real) -> Real:
+def power(x: RealValue, y: RealValue) -> RealValue:
     """Return ``x ** y``."""
-    return Real(x.ops, x.ops.apply("power", x.value, y.value))
+    return RealValue(x.ops, x.ops.apply("power", x.value, y.value))
 
 
-def where(which: Real, yes: Real | float, no: Real | float) -> Real:
+def where(which: RealValue, yes: RealValue | float, no: RealValue | float) -> RealValue:
     """Return ``yes`` where ``which`` is true, else ``no``; one of them is not a constant."""
-    like = yes if isinstance(yes, Real) else cast(Real, no)
+    like = yes if isinstance(yes, RealValue) else cast(RealValue, no)
     yes, no = like.like(yes), like.like(no)
-    return Real(like.ops, like.ops.select(which.value, yes.value, no.value))
+    return RealValue(like.ops, like.ops.select(which.value, yes.value, no.value))
 
 
-def is_nan(x: Real) -> Real:
+def is_nan(x: RealValue) -> RealValue:
     """Return whether ``x`` is nan."""
     return x._compared("NE", x)
 
 
-def is_small(term: Real, total: Real) -> Real:
+def is_small(term: RealValue, total: RealValue) -> RealValue:
     """Return whether a term no longer changes a total, nor its tangent."""
     ops = total.ops
-    return Real(ops, ops.is_small(term.value, total.value, total.epsilon / 2))
+    return RealValue(ops, ops.is_small(term.value, total.value, total.epsilon / 2))
 
 
-def polynomial(coefficients: Sequence[float], x: Real) -> Real:
+def polynomial(coefficients: Sequence[float], x: RealValue) -> RealValue:
     """Return the polynomial in ``x``, the coefficient of the highest power first."""
     total = x * coefficients[0] + coefficients[1]
     for c in coefficients[2:]:
@@ -186,16 +188,16 @@ def polynomial(coefficients: Sequence[float], x: Real) -> Real:
 
 
 def loop(
-    state: Sequence[Real],
-    again: Callable[..., Real],
-    step: Callable[..., Sequence[Real]],
+    state: Sequence[RealValue],
+    again: Callable[..., RealValue],
+    step: Callable[..., Sequence[RealValue]],
     bound: int,
-) -> list[Real]:
+) -> list[RealValue]:
     """Return the state after steps while ``again`` is true, for each element, at most ``bound``."""
     ops = state[0].ops
 
-    def reals(values: Sequence[object]) -> list[Real]:
-        return [Real(ops, v) for v in values]
+    def reals(values: Sequence[object]) -> list[RealValue]:
+        return [RealValue(ops, v) for v in values]
 
     def next_values(*xs: object) -> list[object]:
         have = reals(xs)
@@ -236,7 +238,7 @@ _COMPARISONS: Final[dict[str, Callable[..., object]]] = {
 }
 
 
-class OnNumPy(Arithmetic):
+class OnNumPy(RealOperations):
     """Operations on NumPy arrays."""
 
     def apply(self, name: str, *xs: object) -> object:
@@ -275,7 +277,7 @@ class OnNumPy(Arithmetic):
 ON_NUMPY: Final = OnNumPy()
 
 
-def on_numpy(formula: Callable[..., Real]) -> Callable[..., Value]:
+def on_numpy(formula: Callable[..., RealValue]) -> Callable[..., Value]:
     """Return a formula as a function of NumPy arrays; narrow floats are computed in float32."""
 
     def function(*xs: Value) -> Value:
@@ -285,7 +287,7 @@ def on_numpy(formula: Callable[..., Real]) -> Callable[..., Value]:
         # Operations on arrays without axes return scalars, which have other rules of overflow.
         arrays = [np.broadcast_to(x, shape).astype(wide).reshape(-1) for x in xs]
         with np.errstate(all="ignore"):
-            found = formula(*[Real(ON_NUMPY, x) for x in arrays]).value
+            found = formula(*[RealValue(ON_NUMPY, x) for x in arrays]).value
         return np.asarray(found).reshape(shape).astype(dtype, copy=False)
 
     return function
@@ -299,23 +301,23 @@ class Pair:
     tangent: object | None
 
 
-class Dual(Arithmetic):
+class Dual(RealOperations):
     """Operations on pairs of values and tangents, by the rules of derivatives."""
 
-    def __init__(self, base: Arithmetic) -> None:
+    def __init__(self, base: RealOperations) -> None:
         self.base = base
 
     def apply(self, name: str, *xs: object) -> object:
         pairs = [cast(Pair, x) for x in xs]
         base = self.base
-        values = [Real(base, x.value) for x in pairs]
-        result = Real(base, base.apply(name, *[x.value for x in pairs]))
+        values = [RealValue(base, x.value) for x in pairs]
+        result = RealValue(base, base.apply(name, *[x.value for x in pairs]))
         slopes = _SLOPES.get(name)
-        total: Real | None = None
+        total: RealValue | None = None
         if slopes is not None:
             for x, slope in zip(pairs, slopes, strict=True):
                 if x.tangent is not None:
-                    part = slope(Real(base, x.tangent), result, *values)
+                    part = slope(RealValue(base, x.tangent), result, *values)
                     total = part if total is None else total + part
         return Pair(result.value, None if total is None else total.value)
 
@@ -374,20 +376,22 @@ class Dual(Arithmetic):
         return Pair(self.base.apply("and", small, settled), None)
 
 
-def derivative(formula: Callable[..., Real], wrt: int) -> Callable[..., Real]:
+def derivative(formula: Callable[..., RealValue], wrt: int) -> Callable[..., RealValue]:
     """Return the derivative of a formula in one of its operands, as a formula."""
 
-    def moved(*xs: Real) -> Real:
+    def moved(*xs: RealValue) -> RealValue:
         base = xs[0].ops
         ops = Dual(base)
         one = base.number(1.0, xs[wrt].value)
         pairs = [Pair(x.value, one if i == wrt else None) for i, x in enumerate(xs)]
-        return Real(base, ops.tangent(cast(Pair, formula(*[Real(ops, p) for p in pairs]).value)))
+        return RealValue(
+            base, ops.tangent(cast(Pair, formula(*[RealValue(ops, p) for p in pairs]).value))
+        )
 
     return moved
 
 
-Slope = Callable[..., Real]
+Slope = Callable[..., RealValue]
 """From the tangent of an operand, the result and the operands: the term of the tangent."""
 
 _SLOPES: Final[dict[str, tuple[Slope, ...]]] = {
