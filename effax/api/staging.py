@@ -26,6 +26,7 @@ from effax.arrays.tracing import (
     trace_flat,
 )
 from effax.arrays.view_arguments import open_views
+from effax.ir.axes import Axes, Axis
 from effax.ir.build import lit
 from effax.ir.dtypes import DType
 from effax.ir.errors import IllTyped
@@ -123,32 +124,40 @@ def trace_abstractly(
     kwargs: Mapping[str, object],
     static: StaticArgs,
     label: str,
+    axes: Axes = (),
 ) -> tuple[FlatFunction, PyTreeDef]:
-    """Trace on types; return the function, and the structure of the dynamic arguments."""
+    """Trace on types; return the function, and the structure of the dynamic arguments.
+
+    ``axes`` are named axes in scope.
+    """
     call, args, kwargs = static.split(fun, *open_views((tuple(args), dict(kwargs))))
     leaves, treedef = tree.flatten((tuple(args), dict(kwargs)))
     names = arg_names(call, args, kwargs, len(leaves))
     types = [abstract_type(x, name) for x, name in zip(leaves, names, strict=True)]
     outers = [x if isinstance(x, Ref) else None for x in leaves]
-    return trace_flat(call, treedef, types, names, label, TraceOptions(outers)), treedef
+    options = TraceOptions(outers, binds=axes)
+    return trace_flat(call, treedef, types, names, label, options), treedef
 
 
 @overload
 def make_jaxpr(
     fun: Callable[..., object],
     static_argnums: int | Sequence[int] = ...,
+    axis_env: Sequence[tuple[str, int]] | None = ...,
     return_shape: Literal[False] = ...,
 ) -> Callable[..., ClosedJaxpr]: ...
 @overload
 def make_jaxpr(
     fun: Callable[..., object],
     static_argnums: int | Sequence[int] = ...,
+    axis_env: Sequence[tuple[str, int]] | None = ...,
     *,
     return_shape: Literal[True],
 ) -> Callable[..., tuple[ClosedJaxpr, PyTree]]: ...
 def make_jaxpr(
     fun: Callable[..., object],
     static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[str, int]] | None = None,
     return_shape: bool = False,
 ) -> Callable[..., object]:
     """Return a function that traces ``fun`` for arguments of given types.
@@ -156,6 +165,7 @@ def make_jaxpr(
     Args:
         fun: a function of trees of arrays and references.
         static_argnums: positions of arguments that are not traced.
+        axis_env: names and sizes of axes in scope, for collectives.
         return_shape: whether the tree of the results' shapes and dtypes is returned too.
 
     Returns:
@@ -168,10 +178,12 @@ def make_jaxpr(
     """
     check_callable(fun, "make_jaxpr")
     static = StaticArgs.of(fun, static_argnums, ())
+    axes = tuple([Axis(name, size) for name, size in axis_env or ()])
+    label = f"make_jaxpr of {label_of(fun)}"
 
     @like(fun)
     def traced(*args: object, **kwargs: object) -> object:
-        flat, _ = trace_abstractly(fun, args, kwargs, static, f"make_jaxpr of {label_of(fun)}")
+        flat, _ = trace_abstractly(fun, args, kwargs, static, label, axes)
         closed = ClosedJaxpr(named_captures(fun, flat), flat.consts)
         return (closed, shapes_of(flat)) if return_shape else closed
 

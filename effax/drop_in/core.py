@@ -27,7 +27,8 @@ from effax.ir.source import DebugInfo, SourceInfo
 from effax.ir.symbolic import is_symbolic_dim
 from effax.ir.syntax import Atom, ClosedJaxpr, Eqn, Lit, Var
 from effax.ir.syntax import Jaxpr as Program
-from effax.ir.trace import Trace, current_trace, eager
+from effax.ir.trace import Trace as EffaxTrace
+from effax.ir.trace import current_trace, eager
 from effax.ir.types import ArrayType, RefType, Type, array_type
 
 __all__ = [
@@ -84,17 +85,27 @@ InconclusiveDimensionOperation = InconclusiveDimension
 no_effects: Final = NO_EFFECTS
 
 
+def _not_made(*args: object, **kwargs: object) -> object:
+    raise BadArgument(
+        "an instance of this class of JAX cannot be made",
+        remedy="`jax.make_jaxpr(f)(x)` returns a program, whose equations can be interpreted",
+    )
+
+
 class _Kinds(type):
     """The class of names of JAX whose instances are those of classes of effax."""
 
     kinds: tuple[type, ...]
-    make: Callable[..., object]
+    make: Callable[..., object] = staticmethod(_not_made)
 
     def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, cls.kinds)
+        # A subclass, which a program defines, has no instances.
+        return isinstance(instance, vars(cls).get("kinds", ()))
 
     def __subclasscheck__(cls, subclass: type) -> bool:
-        return issubclass(subclass, cls.kinds) or super().__subclasscheck__(subclass)
+        return issubclass(subclass, vars(cls).get("kinds", ())) or super().__subclasscheck__(
+            subclass
+        )
 
     def __call__(cls, *args: object, **kwargs: object) -> object:
         return cls.make(*args, **kwargs)
@@ -104,6 +115,15 @@ class AbstractValue(metaclass=_Kinds):
     """The types of arrays and of references."""
 
     kinds = (ArrayType, RefType)
+
+
+class TraceKind(metaclass=_Kinds):
+    """The traces of effax; programs cannot define others."""
+
+    kinds = (EffaxTrace,)
+
+
+Trace = TraceKind
 
 
 class Effect:
@@ -279,8 +299,8 @@ def min_dim(a: int, b: int) -> int:
 class OpaqueTraceState:
     """The trace that is built at some time; equal for the same trace."""
 
-    def __init__(self, trace: Trace | None) -> None:
-        self._trace: ReferenceType[Trace] | None = None if trace is None else ref(trace)
+    def __init__(self, trace: EffaxTrace | None) -> None:
+        self._trace: ReferenceType[EffaxTrace] | None = None if trace is None else ref(trace)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, OpaqueTraceState) and self._trace == other._trace
@@ -306,7 +326,7 @@ def trace_state_clean() -> bool:
 
 
 @contextmanager
-def take_current_trace() -> Iterator[Trace | None]:
+def take_current_trace() -> Iterator[EffaxTrace | None]:
     """Leave the current trace in the block, and return it."""
     trace = current_trace()
     with eager():
@@ -314,7 +334,7 @@ def take_current_trace() -> Iterator[Trace | None]:
 
 
 @contextmanager
-def set_current_trace(trace: Trace | None) -> Iterator[None]:
+def set_current_trace(trace: EffaxTrace | None) -> Iterator[None]:
     """Leave the current trace in the block. Raise BadArgument for another trace than None."""
     if trace is not None:
         raise BadArgument("a trace cannot be entered again", "None", type(trace).__name__)

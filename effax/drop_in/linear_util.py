@@ -6,6 +6,8 @@ from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from typing import Any
 
+from effax.tree import PyTree
+
 __all__ = [
     "Store",
     "StoreException",
@@ -143,12 +145,12 @@ def transformation2(gen: Function) -> Callable[..., WrappedFun]:
 
 def transformation_with_aux2(
     gen: Function,
-) -> Callable[..., tuple[WrappedFun, Callable[[], object]]]:
+) -> Callable[..., tuple[WrappedFun, Callable[[], PyTree]]]:
     """Return a decorator as :func:`transformation2`, whose function stores an auxiliary result."""
 
     def transform(
         fun: WrappedFun, *static: object, use_eq_store: bool = False
-    ) -> tuple[WrappedFun, Callable[[], object]]:
+    ) -> tuple[WrappedFun, Callable[[], PyTree]]:
         store = Store()
         return fun.wrap(gen, static, store), lambda: store.val
 
@@ -176,7 +178,7 @@ def transformation(gen: Generated) -> Callable[..., WrappedFun]:
 
 def transformation_with_aux(
     gen: Generated,
-) -> Callable[..., tuple[WrappedFun, Callable[[], object]]]:
+) -> Callable[..., tuple[WrappedFun, Callable[[], PyTree]]]:
     """Return a decorator as :func:`transformation`, whose generator yields an auxiliary result too.
 
     The decorator returns the wrapped function, and a function that returns the auxiliary result.

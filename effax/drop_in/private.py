@@ -8,7 +8,9 @@ from typing import Final, TypeVar
 import numpy as np
 
 from effax.api.devices import default_backend, devices, effects_barrier
+from effax.api.staging import typeof
 from effax.arrays.array import Array
+from effax.arrays.conversion import as_value
 from effax.drop_in.api_util import safe_map, safe_zip
 from effax.ir.dtypes import DType, as_dtype, is_float
 from effax.ir.errors import IllTyped
@@ -31,12 +33,14 @@ __all__ = [
     "api_boundary",
     "apply_primitive",
     "backends",
+    "canonicalize_dtype_handlers",
     "create_compile_options",
     "get_backend",
     "global_result_handlers",
     "include_frame",
     "new_source_info",
     "physical_aval",
+    "pytype_aval_mappings",
     "register_exclusion",
     "safe_map",
     "safe_zip",
@@ -68,6 +72,8 @@ _exclude_paths: Final[list[str]] = []
 _registry: Final[dict[type, object]] = {}
 _backends: Final[dict[str, object]] = {}
 global_result_handlers: Final[dict[type, object]] = {Array: None}
+canonicalize_dtype_handlers: Final[dict[type, object]] = {np.ndarray: as_value}
+pytype_aval_mappings: Final[dict[type, object]] = {np.ndarray: typeof}
 
 
 def register_exclusion(path: str) -> None:

@@ -9,7 +9,7 @@ _SOURCE_INFO: Final = "drop_in.private:new_source_info register_exclusion summar
 
 SOURCES: Final[Mapping[str, Sequence[str]]] = {
     "jax.api_util": ("drop_in.api_util",),
-    "jax.core": ("core", "drop_in.core"),
+    "jax.core": ("core", "drop_in.core", "drop_in.private:pytype_aval_mappings"),
     "jax.custom_derivatives": ("custom_derivatives", "drop_in.custom_derivatives"),
     "jax.extend": (),
     "jax.extend.backend": ("drop_in.private:backends get_backend",),
@@ -24,7 +24,7 @@ SOURCES: Final[Mapping[str, Sequence[str]]] = {
     "jax.interpreters.mlir": ("drop_in.mlir",),
     "jax.interpreters.partial_eval": ("drop_in.partial_eval",),
     "jax.interpreters.pxla": ("drop_in.private:create_compile_options global_result_handlers",),
-    "jax.interpreters.xla": ("drop_in.private:apply_primitive",),
+    "jax.interpreters.xla": ("drop_in.private:apply_primitive canonicalize_dtype_handlers",),
     "jax.lax": ("lax", "drop_in.primitives"),
     "jax.lib": (),
     "jax._src": (),
