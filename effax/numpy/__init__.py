@@ -24,6 +24,7 @@ from effax.numpy.join import *
 from effax.numpy.lift import *
 from effax.numpy.nanreduce import *
 from effax.numpy.padding import *
+from effax.numpy.polynomials import *
 from effax.numpy.positions import *
 from effax.numpy.predicates import *
 from effax.numpy.products import *

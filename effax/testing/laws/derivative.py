@@ -179,7 +179,7 @@ def _slopes(
         samples_of = [here[i], *[y[i] for x in sides for pair in x for y in pair]]
         eps = _rounding(samples_of)
         if eps > rounding(DOUBLE):
-            # Constant parts are numbers of narrow dtypes: other values tell them from rounded ones.
+            # Constant parts are numbers of narrow dtypes: other values differ from rounded ones.
             eps = _rounding([*samples_of, *_far(at, i)])
         best = np.full(here[i].shape, np.nan, wide)
         error = np.full(here[i].shape, np.inf)
