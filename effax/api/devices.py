@@ -110,6 +110,14 @@ def device_put(
     places = _along(device, x, len(leaves))
     donated = [bool(d) for d in _along(donate, x, len(leaves))]
     aliased = [a is not False for a in _along(may_alias, x, len(leaves))]
+    if any(
+        d and a is True for d, a in zip(donated, _along(may_alias, x, len(leaves)), strict=True)
+    ):
+        raise BadArgument(
+            "device_put: may_alias and donate cannot be True at the same time",
+            expected="one of them",
+            found="both",
+        )
     shardings = [placement(place, "device_put") for place in places]
     made = map(_put, leaves, shardings, donated, aliased)
     return tree.unflatten(treedef, list(made))
@@ -142,7 +150,14 @@ def _put(leaf: object, sharding: Sharding | None, donated: bool, aliased: bool) 
 
 
 def copy_to_host_async(x: T) -> T:
-    """Return a tree: the memory of its arrays is the host's, so nothing is copied."""
+    """Call ``copy_to_host_async()`` of the leaves that have it, and return the tree.
+
+    The memory of arrays is the host's, so theirs copies nothing.
+    """
+    for leaf in tree.leaves(x):
+        copy = getattr(leaf, "copy_to_host_async", None)
+        if copy is not None:
+            copy()
     return x
 
 

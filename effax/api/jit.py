@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
+from inspect import isgeneratorfunction
 from typing import Generic, NamedTuple, ParamSpec, TypeVar, cast, overload
 
 from effax import tree
@@ -37,6 +38,7 @@ from effax.arrays.ref import Ref, TracedRef
 from effax.arrays.traced_array import TracedArray
 from effax.arrays.tracing import (
     FlatFunction,
+    ForbiddenBySetting,
     TraceOptions,
     arg_names,
     flat_args,
@@ -45,7 +47,7 @@ from effax.arrays.tracing import (
 )
 from effax.arrays.view_arguments import has_views, open_views
 from effax.ir.axes import Axes
-from effax.ir.errors import IllTyped
+from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import Jit
 from effax.ir.scope import axes_in_scope, checked_axes
 from effax.ir.trace import current_trace, differs_along
@@ -163,6 +165,8 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
         leaves: list[object],
     ) -> Runner:
         """Compile an entry, and index the call where it has no static arguments."""
+        if config.no_execution:
+            raise ForbiddenBySetting(f"{self._label} is called, and no_execution is on")
         with entry.lock:
             made = entry.runner
             if made is None:
@@ -237,7 +241,20 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
         return self._program_of(call), call.leaves
 
     def __repr__(self) -> str:
-        return f"<PjitFunction of {self._fun!r}>"
+        try:
+            return f"<PjitFunction of {self._fun!r}>"
+        except Exception:  # noqa: BLE001  of the user's callable
+            return "<PjitFunction>"
+
+    def __getattr__(self, name: str) -> object:
+        """Return an attribute that the user set on the function."""
+        own = vars(self).get("_fun")
+        if own is not None and name in getattr(own, "__dict__", ()):
+            return getattr(own, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _cache_size(self) -> int:
+        return len(self._cache.entries)
 
     @property
     def _label(self) -> str:
@@ -341,7 +358,7 @@ def jit(
     pipeline = None if passes is None else passes_of(passes)
 
     def decorator(fun: Callable[P, R]) -> JitFunction[P, R]:
-        check_callable(fun, "jit")
+        _check_jittable(fun)
         static = StaticArgs.of(fun, static_argnums, static_argnames)
         donate = StaticArgs.of(fun, donate_argnums, donate_argnames, "donate")
         static.check_disjoint(donate)
@@ -358,3 +375,21 @@ def jit(
         return JitFunction(fun, static, options)
 
     return decorator if fun is None else decorator(fun)
+
+
+def _check_jittable(fun: object) -> None:
+    """Raise BadArgument unless a function has a result that may be traced."""
+    if isinstance(fun, staticmethod):
+        raise BadArgument(
+            "jit: staticmethod arguments are not supported",
+            expected="a function",
+            found=repr(fun),
+            remedy="`@staticmethod` above `@jit`",
+        )
+    check_callable(fun, "jit")
+    if isgeneratorfunction(fun):
+        raise BadArgument(
+            "jit: expected a function, got a generator function",
+            found=repr(fun),
+            remedy="return a list instead of yielding values",
+        )

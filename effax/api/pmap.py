@@ -1,28 +1,24 @@
-"""One call of a function for each device."""
+"""``pmap``: map a callable over a leading axis, a batch element for each device."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import ParamSpec, TypeVar, cast
+from collections.abc import Callable, Hashable, Sequence
+from typing import Final, cast
 
-from effax.api.devices import local_device_count
-from effax.api.jit import jit
-from effax.arrays.argument_checks import as_integer
+from effax.api.devices import devices as devices_of
+from effax.api.jit import JitFunction, jit
+from effax.arrays.argument_checks import axis_name_of, check_callable, integers
 from effax.arrays.batching import vmap
-from effax.arrays.tracing import like
 from effax.ir.errors import BadArgument
-from effax.lax.parallel import axis_size as size_of_axis
+from effax.ir.scope import axes_in_scope
 from effax.lowering.xla import Device
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-__all__ = ["pmap"]
+UNNAMED: Final = "the axis of pmap"
 
 
 def pmap(
-    fun: Callable[P, R],
-    axis_name: str | None = None,
+    fun: Callable[..., object],
+    axis_name: Hashable | None = None,
     *,
     in_axes: int | Sequence[object] | None = 0,
     out_axes: object = 0,
@@ -31,56 +27,64 @@ def pmap(
     backend: str | None = None,
     axis_size: int | None = None,
     donate_argnums: int | Sequence[int] = (),
-) -> Callable[P, R]:
-    """Run ``fun`` on each device, on slices of its arguments; the results get the axis.
+) -> JitFunction[..., object]:
+    """Map ``fun`` over axes of its arguments, as :func:`effax.vmap`, and compile it.
+
+    The axis has at most as many elements as there are devices. The arrays are on the first device,
+    which computes all elements; ``shard_map`` distributes a computation.
 
     Args:
         fun: a function of trees of arrays.
-        axis_name: the name of the axis of devices, for collectives such as ``lax.psum``.
-        in_axes: the axes of the arguments, as for :func:`effax.vmap`.
-        out_axes: the axes of the results.
-        static_broadcasted_argnums: positions of arguments that are compared by value.
-        devices: the devices; None means all.
-        backend: the platform, as for :func:`effax.jit`.
-        axis_size: the number of slices, needed where no argument has an axis.
-        donate_argnums: positions of arguments whose memory the results may take.
+        axis_name: the name of the axis for collectives in ``fun`` such as ``lax.psum``.
+        in_axes: the axis of all arguments, or one an argument; None: it is not mapped.
+        out_axes: the position of the axis in the results, in the same way.
+        static_broadcasted_argnums: positions of arguments that are not traced.
+        devices: the devices; by default all.
+        backend: None, or the platform of the devices.
+        axis_size: the length of the axis.
+        donate_argnums: positions of arguments whose memory results reuse.
 
     Raises:
-        BadArgument: there are fewer devices than slices.
-        IllTyped: an argument lacks the axis, or lengths differ.
+        BadArgument: the axis is longer than there are devices, or of another length than
+            ``devices``; as :func:`effax.vmap`.
 
     >>> effax.pmap(lambda x: x / effax.lax.psum(x, "i"), axis_name="i")(jnp.ones((1, 2)))
     Array([[1., 1.]], dtype=float32)
     """
-    name = "<pmap>" if axis_name is None else axis_name
-    given = static_broadcasted_argnums
-    static = [given] if isinstance(given, int) else list(given)
-    available = local_device_count(backend) if devices is None else len(devices)
+    check_callable(fun, "pmap")
+    name = UNNAMED if axis_name is None else axis_name_of(axis_name, "pmap: axis_name")
+    static = integers(static_broadcasted_argnums, "pmap: static_broadcasted_argnums")
 
-    @like(fun)
-    def mapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        fixed = {as_integer(i, "pmap: static_broadcasted_argnums") % len(args) for i in static}
+    def mapped(*args: object, **kwargs: object) -> object:
+        fixed = {n % len(args): args[n] for n in static if -len(args) <= n < len(args)}
+        dynamic = [x for i, x in enumerate(args) if i not in fixed]
         axes = in_axes
-        if isinstance(axes, list | tuple):
-            axes = [axis for i, axis in enumerate(axes) if i not in fixed]
+        if isinstance(axes, tuple | list) and len(axes) == len(args):
+            axes = tuple([axis for i, axis in enumerate(axes) if i not in fixed])
 
-        def on_device(*rest: object, **named: object) -> R:
-            _check_count(size_of_axis(name), available)
-            moving = iter(rest)
-            whole = [x if i in fixed else next(moving) for i, x in enumerate(args)]
-            return cast(Callable[..., R], fun)(*whole, **named)
+        def on_dynamic(*given: object, **named: object) -> object:
+            _check_size(name, devices, backend)
+            rest = iter(given)
+            full = [fixed[i] if i in fixed else next(rest) for i in range(len(args))]
+            return fun(*full, **named)
 
-        rest = [x for i, x in enumerate(args) if i not in fixed]
-        return vmap(on_device, axes, out_axes, name, axis_size)(*rest, **kwargs)
+        batched = vmap(on_dynamic, axes, out_axes, name, axis_size)
+        return batched(*dynamic, **kwargs)
 
-    return jit(mapped, static_argnums=static, donate_argnums=donate_argnums, backend=backend)
+    mapped.__name__ = getattr(fun, "__name__", type(fun).__name__)
+    made = jit(mapped, static_argnums=static, donate_argnums=donate_argnums, backend=backend)
+    return cast("JitFunction[..., object]", made)
 
 
-def _check_count(slices: int, available: int) -> None:
-    if slices > available:
+def _check_size(name: str, devices: Sequence[Device] | None, backend: str | None) -> None:
+    """Raise BadArgument unless there is a device for each element of the axis."""
+    size = next(axis.size for axis in axes_in_scope() if axis.name == name)
+    count = len(devices_of(backend) if devices is None else devices)
+    if size > count or (devices is not None and size != count):
         raise BadArgument(
-            "pmap: there are fewer devices than slices",
-            expected=f"at most {available}",
-            found=str(slices),
-            remedy="use `vmap`, which maps over any number of slices on one device",
+            f"pmap: the mapped axis has {size} elements, and there are {count} devices",
+            expected=f"{'at most ' * (devices is None)}{count}",
+            found=str(size),
+            remedy="use `vmap`, which needs no devices, or `shard_map`; "
+            "XLA_FLAGS=--xla_force_host_platform_device_count=N makes more CPU devices",
         )

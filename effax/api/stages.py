@@ -104,6 +104,10 @@ class ArgInfo:
     donated: bool
 
     @property
+    def _aval(self) -> Type:
+        return self.aval
+
+    @property
     def shape(self) -> Shape:
         """Return the shape."""
         return self.aval.shape

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol, TypeGuard, overload
 
 import numpy as np
@@ -16,6 +16,7 @@ from effax.arrays.array import Array
 from effax.arrays.config import allowed
 from effax.arrays.promotion import to_shape
 from effax.arrays.ref import Ref
+from effax.arrays.sharding import Sharding
 from effax.arrays.tracing import (
     FlatFunction,
     TraceOptions,
@@ -29,7 +30,7 @@ from effax.arrays.view_arguments import open_views
 from effax.ir.axes import Axes, Axis
 from effax.ir.build import lit
 from effax.ir.dtypes import DType
-from effax.ir.errors import IllTyped
+from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.syntax import ClosedJaxpr
 from effax.ir.types import ArrayType, RefType, Shape, Type, array_type
 from effax.tree import PyTree, PyTreeDef
@@ -42,11 +43,52 @@ class ShapeDtypeStruct:
     shape: Shape
     dtype: DType
     weak_type: bool = False
+    sharding: Sharding | None = None
 
-    def __init__(self, shape: Sequence[int], dtype: object, weak_type: bool = False) -> None:
+    def __init__(
+        self,
+        shape: Sequence[int],
+        dtype: object,
+        weak_type: bool = False,
+        *,
+        sharding: Sharding | None = None,
+    ) -> None:
+        if dtype is None:
+            raise BadArgument(
+                "ShapeDtypeStruct: dtype must be specified", expected="a dtype", found="None"
+            )
         object.__setattr__(self, "shape", array_type(integers(shape, "shape"), "bool").shape)
         object.__setattr__(self, "dtype", allowed(dtype))
         object.__setattr__(self, "weak_type", weak_type)
+        object.__setattr__(self, "sharding", sharding)
+
+    def update(self, **changes: object) -> ShapeDtypeStruct:
+        """Return the struct with other values of ``shape``, ``dtype``, ``weak_type``, ``sharding``.
+
+        >>> effax.ShapeDtypeStruct((2, 3), "float32").update(dtype="int32")
+        ShapeDtypeStruct(shape=(2, 3), dtype=int32)
+        """
+        unknown = [name for name in changes if name not in self.__dataclass_fields__]
+        if unknown:
+            raise BadArgument(
+                "ShapeDtypeStruct.update: unknown attribute",
+                expected=", ".join(self.__dataclass_fields__),
+                found=", ".join(unknown),
+            )
+        return replace(self, **changes)  # type: ignore[arg-type]  # checked by the constructor
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise IllTyped("len() of unsized object: it has no axes", found=repr(self))
+        return self.shape[0]
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        placed = "" if self.sharding is None else f", sharding={self.sharding}"
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype}{weak}{placed})"
 
     @property
     def type(self) -> ArrayType:
@@ -187,6 +229,9 @@ def make_jaxpr(
         closed = ClosedJaxpr(named_captures(fun, flat), flat.consts)
         return (closed, shapes_of(flat)) if return_shape else closed
 
+    for attribute in ("__name__", "__qualname__"):
+        name = getattr(fun, attribute, type(fun).__name__)
+        setattr(traced, attribute, f"make_jaxpr({name})")
     return traced
 
 

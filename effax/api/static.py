@@ -52,6 +52,8 @@ class StaticArgs(NamedTuple):
     ) -> StaticArgs:
         kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         positional = [p.name for p in parameters if p.kind in kinds]
+        barred = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
+        without_name = [p.name for p in parameters if p.kind in barred]
         variadic = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters)
         keywords = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
         for n in nums:
@@ -62,7 +64,8 @@ class StaticArgs(NamedTuple):
                     found=str(n),
                 )
         for name in names:
-            if not keywords and name not in [p.name for p in parameters]:
+            known = name in [p.name for p in parameters]
+            if name in without_name or not (known or keywords):
                 raise BadArgument(
                     f"{kind}_argnames has a name that is not a parameter of the function",
                     expected=", ".join(p.name for p in parameters),

@@ -52,6 +52,8 @@ class Config(threading.local):
     numpy_rank_promotion: str = "allow"
     default_matmul_precision: str | None = None
     check_tracer_leaks: bool = False
+    no_tracing: bool = False
+    no_execution: bool = False
     log_compiles: bool = False
     compilation_cache_dir: str | None = None
     enable_compilation_cache: bool = True
@@ -109,6 +111,7 @@ _KEYED: Final = (
     "default_matmul_precision",
     "check_tracer_leaks",
     "default_prng_impl",
+    "no_execution",
 )
 """The further settings on which a program depends."""
 
@@ -130,6 +133,10 @@ def _checked(setting: str, value: object) -> object:
         from effax.arrays.placed import check_device
 
         check_device(value, "default_device")
+    if setting == "num_cpu_devices" and isinstance(value, int) and value > 0:
+        from effax.lowering import xla
+
+        xla.start(num_devices=value)
     if setting == "platforms" and value is not None:
         check_platforms(str(value))
     return value

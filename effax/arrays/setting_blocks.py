@@ -97,6 +97,11 @@ def no_tracing(new_val: bool = True) -> AbstractContextManager[None]:
     return setting("no_tracing", new_val)
 
 
+def no_execution(new_val: bool = True) -> AbstractContextManager[None]:
+    """Raise RuntimeError inside the block where a jitted function is called, in its thread."""
+    return setting("no_execution", new_val)
+
+
 class SettingBlock:
     """A function of a value to a block that changes a setting without effect.
 
@@ -125,7 +130,6 @@ jax2tf_associative_scan_reductions: SettingBlock = SettingBlock(
     "jax2tf_associative_scan_reductions", True
 )
 legacy_prng_key: SettingBlock = SettingBlock("legacy_prng_key")
-no_execution: SettingBlock = SettingBlock("no_execution", True)
 remove_size_one_mesh_axis_from_type: SettingBlock = SettingBlock(
     "remove_size_one_mesh_axis_from_type", True
 )

@@ -21,6 +21,8 @@ EFFECTIVE: Final = (
     "default_matmul_precision",
     "check_tracer_leaks",
     "log_compiles",
+    "no_tracing",
+    "no_execution",
     "compilation_cache_dir",
     "enable_compilation_cache",
     "raise_persistent_cache_errors",

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial, wraps
 from inspect import CO_VARARGS
 from types import CodeType, MethodType
 from typing import Final, NamedTuple, TypeVar, cast
+from weakref import ReferenceType, ref
 
 import numpy as np
 
 from effax import tree
 from effax.arrays.array import Array
 from effax.arrays.binding import Operand, atom_in, handle
-from effax.arrays.config import allowed
+from effax.arrays.config import allowed, config
 from effax.arrays.conversion import NOT_NUMBERS, as_value, is_python_scalar, python_kind
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.promotion import literal
@@ -25,12 +27,12 @@ from effax.ir.analysis.variance import Names
 from effax.ir.axes import Axes
 from effax.ir.build import Builder
 from effax.ir.edit.without_io import silent
-from effax.ir.errors import ConcretizationError, IllTyped, RefError
+from effax.ir.errors import ConcretizationError, EffaxError, IllTyped, RefError
 from effax.ir.eval.numpy import evaluate
 from effax.ir.recursion import call_with_fresh_stack
 from effax.ir.state import cached
 from effax.ir.syntax import Atom, Jaxpr
-from effax.ir.trace import Trace, current_trace, identity, shown_ref, tracing
+from effax.ir.trace import Trace, current_trace, identity, leak_error, shown_ref, tracing
 from effax.ir.types import ArrayType, Type, array_type
 from effax.tree import PyTreeDef
 
@@ -268,6 +270,43 @@ def trace_flat(
         RefError: a reference is passed twice, passed and closed over, or returned.
         IllTyped: a result is not an array.
     """
+    if config.no_tracing:
+        raise ForbiddenBySetting(
+            f"{label} is traced, and no_tracing is on", remedy="call it once before the block"
+        )
+    if not config.check_tracer_leaks:
+        return _traced(fun, treedef, types, names, label, options)[0]
+    flat, trace = _traced(fun, treedef, types, names, label, options)
+    check_collected(trace)
+    return flat
+
+
+class ForbiddenBySetting(EffaxError, RuntimeError):
+    """A function would be traced, or a program run, where the settings forbid it."""
+
+
+def check_collected(trace: ReferenceType[Trace]) -> None:
+    """Raise LeakedTracer where a value of a trace that has ended is still referenced."""
+    gc.collect()
+    alive = trace()
+    if alive is None:
+        return
+    kept = [x for x in gc.get_referrers(alive) if isinstance(x, TracedArray | TracedRef)]
+    if kept:
+        error = leak_error(kept[0])
+        error.what = f"Leaked trace: {error.what}"
+        raise error
+
+
+def _traced(
+    fun: Callable[..., object],
+    treedef: PyTreeDef,
+    types: Sequence[Type],
+    names: Sequence[str],
+    label: str,
+    options: TraceOptions,
+) -> tuple[FlatFunction, ReferenceType[Trace]]:
+    """Return the result of :func:`trace_flat`, and the trace weakly."""
     on_values = options.on_values is not False
     trace = Trace(handle, label, current_trace(), on_values, options.binds, options.checked)
     if options.memory is not None:
@@ -285,7 +324,8 @@ def trace_flat(
         leaves, out_tree = tree.flatten(result)
         outs = [_result_atom(trace, x, i, result, "the result") for i, x in enumerate(leaves)]
     traced = trace.finish(outs, _out_names(out_tree))
-    return FlatFunction(traced.jaxpr, cast("tuple[Operand, ...]", traced.consts), out_tree)
+    flat = FlatFunction(traced.jaxpr, cast("tuple[Operand, ...]", traced.consts), out_tree)
+    return flat, ref(trace)
 
 
 def _value_getter(outer: object) -> Callable[[], np.ndarray]:

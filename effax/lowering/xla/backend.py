@@ -164,6 +164,9 @@ def start(*, asynchronous: bool | None = None, num_devices: int | None = None) -
     with _process.lock:
         running = _process.backend
         if running is None:
+            given = os.environ.get("JAX_NUM_CPU_DEVICES")
+            if num_devices is None and given is not None and int(given) > 0:
+                num_devices = int(given)
             running = _process.backend = _connect(bool(asynchronous), num_devices)
     has = {"asynchronous": running.asynchronous, "num_devices": len(running.devices)}
     wanted = {"asynchronous": asynchronous, "num_devices": num_devices}
