@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Final, cast
+from typing import Final, ParamSpec, TypeVar, cast
 
 from effax.api.devices import devices as devices_of
 from effax.api.jit import JitFunction, jit
@@ -13,11 +13,14 @@ from effax.ir.errors import BadArgument
 from effax.ir.scope import axes_in_scope
 from effax.lowering.xla import Device
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 UNNAMED: Final = "the axis of pmap"
 
 
 def pmap(
-    fun: Callable[..., object],
+    fun: Callable[P, R],
     axis_name: Hashable | None = None,
     *,
     in_axes: int | Sequence[object] | None = 0,
@@ -27,7 +30,7 @@ def pmap(
     backend: str | None = None,
     axis_size: int | None = None,
     donate_argnums: int | Sequence[int] = (),
-) -> JitFunction[..., object]:
+) -> JitFunction[P, R]:
     """Map ``fun`` over axes of its arguments, as :func:`effax.vmap`, and compile it.
 
     The axis has at most as many elements as there are devices. The arrays are on the first device,
@@ -66,14 +69,14 @@ def pmap(
             _check_size(name, devices, backend)
             rest = iter(given)
             full = [fixed[i] if i in fixed else next(rest) for i in range(len(args))]
-            return fun(*full, **named)
+            return cast("Callable[..., object]", fun)(*full, **named)
 
         batched = vmap(on_dynamic, axes, out_axes, name, axis_size)
         return batched(*dynamic, **kwargs)
 
     mapped.__name__ = getattr(fun, "__name__", type(fun).__name__)
     made = jit(mapped, static_argnums=static, donate_argnums=donate_argnums, backend=backend)
-    return cast("JitFunction[..., object]", made)
+    return cast("JitFunction[P, R]", made)
 
 
 def _check_size(name: str, devices: Sequence[Device] | None, backend: str | None) -> None:

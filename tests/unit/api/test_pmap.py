@@ -1,109 +1,63 @@
-"""``pmap``, meshes in use, and constraints on shardings."""
+"""``pmap`` maps over as many elements as there are devices."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 
+import numpy as np
 import pytest
 
 import effax
 import effax.numpy as jnp
-from effax import lax as _lax
-from effax.ir.errors import BadArgument, IllTyped
-from effax.sharding import (
-    AbstractMesh,
-    AxisType,
-    Mesh,
-    NamedSharding,
-    P,
-    SingleDeviceSharding,
-    auto_axes,
-    explicit_axes,
-    get_abstract_mesh,
-    get_mesh,
-    make_mesh,
-    reshard,
-    set_mesh,
-)
+from effax import lax
+from effax.ir.errors import BadArgument
 
-jax: Any = effax
-lax: Any = _lax
-
-MESH = make_mesh((1,), ("x",), axis_types=(AxisType.Explicit,))
+X = np.arange(3, dtype=np.float32)[None]
 
 
-def test_pmap_runs_a_function_on_each_device() -> None:
-    def share(x: Any, y: Any) -> Any:
-        return x / lax.psum(x, "i") + y
-
-    mapped: Any = jax.pmap(share, axis_name="i", in_axes=(0, None), out_axes=1)
-    out = mapped(jnp.full((1, 2), 3.0), 1.0)
-    assert out.tolist() == [[2.0], [2.0]]
-    power: Any = jax.pmap(lambda n, x: x**n, static_broadcasted_argnums=0)
-    assert power(3, jnp.full((1, 1), 2.0)).tolist() == [[8.0]]
-    assert jax.grad(lambda x: power(2, x).sum())(jnp.ones((1, 1))).tolist() == [[2.0]]
-
-
-def test_pmap_needs_a_device_for_each_slice() -> None:
-    with pytest.raises(BadArgument, match="pmap: there are fewer devices than slices"):
-        jax.pmap(lambda x: x)(jnp.ones(effax.local_device_count() + 1))
+def test_it_maps_over_the_leading_axis() -> None:
+    np.testing.assert_array_equal(effax.pmap(lambda x: x * 2)(X), 2 * X)
+    f = effax.pmap(lambda x, n: x * n + lax.axis_index("i"), "i", static_broadcasted_argnums=1)
+    np.testing.assert_array_equal(f(X, 3), 3 * X)
+    g = effax.pmap(lambda x, y: (x * y, y), in_axes=(0, None), out_axes=(0, None))
+    product, y = g(X, 2.0)
+    np.testing.assert_array_equal(product, 2 * X)
+    assert y == 2.0
+    np.testing.assert_array_equal(effax.pmap(effax.pmap(jnp.square))(X[None]), X[None] ** 2)
 
 
-def test_a_mesh_is_in_use_until_the_end_of_its_context() -> None:
-    assert get_abstract_mesh().empty and get_mesh().empty
-    with set_mesh(MESH):
-        assert get_mesh() is MESH
-        with AbstractMeshes.small:
-            assert get_abstract_mesh() == AbstractMesh((2,), "y")
-        assert get_abstract_mesh() == AbstractMesh((1,), ("x",), AxisType.Explicit)
-    assert get_abstract_mesh() == AbstractMesh((), ())
-    with pytest.raises(BadArgument, match="set_mesh takes a mesh"):
-        set_mesh("x")  # type: ignore[arg-type]  # deliberately wrong
+def test_it_composes_with_transformations() -> None:
+    square = effax.pmap(lambda x: x**2)
+    np.testing.assert_array_equal(effax.grad(lambda x: jnp.sum(square(x)))(X), 2 * X)
+    np.testing.assert_array_equal(effax.vmap(square)(X[None]), (X**2)[None])
+    np.testing.assert_array_equal(effax.jit(square)(X), X**2)
+    np.testing.assert_array_equal(square.lower(X).compile()(X), X**2)
+    x = jnp.asarray(X) + 0
+    effax.pmap(lambda x: x + 1, donate_argnums=0)(x)
+    assert x.is_deleted()
 
 
-class AbstractMeshes:
-    small = Mesh((2,), ("y",))
+def test_more_elements_than_devices_raise() -> None:
+    with pytest.raises(BadArgument, match="2 elements, and there are 1 devices"):
+        effax.pmap(jnp.sin)(np.ones(2))
+    with pytest.raises(BadArgument, match="1 elements, and there are 2 devices"):
+        effax.pmap(jnp.sin, devices=effax.devices() * 2)(np.ones(1))
+    with pytest.raises(RuntimeError, match="gpu"):
+        effax.pmap(jnp.sin, backend="gpu")(np.ones(1))
 
 
-def test_types_of_axes() -> None:
-    assert MESH.axis_types == (AxisType.Explicit,)
-    assert Mesh((1,), "x").axis_types == (AxisType.Auto,)
-    assert Mesh((1,), "x") != MESH
-    with pytest.raises(BadArgument, match="one type for each of its axes"):
-        Mesh((1, 1), ("x", "y"), (AxisType.Auto,))
-
-
-@pytest.mark.parametrize("transformed", [lambda f: f, jax.jit])
-def test_a_constraint_changes_no_value(transformed: Any) -> None:
-    sharding = NamedSharding(MESH, P("x"))
-    constrained = transformed(lambda x: lax.with_sharding_constraint(x * 2, sharding))
-    assert constrained(jnp.arange(2.0)).tolist() == [0.0, 2.0]
-    batched = jax.vmap(jax.grad(lambda x: lax.with_sharding_constraint(x**2, sharding).sum()))
-    assert batched(jnp.ones((2, 3))).tolist() == [[2.0] * 3] * 2
-    with set_mesh(MESH):
-        assert transformed(lambda x: lax.with_sharding_constraint(x, P()))({"a": 1.0})["a"] == 1.0
-
-
-def test_a_sharding_of_an_array_is_replaced() -> None:
-    sharding = NamedSharding(MESH, P("x"))
-    moved = reshard(jnp.asarray(1.0).reshape(1), sharding)
-    assert moved.sharding == sharding
-    single = SingleDeviceSharding(effax.devices()[0])
-    tree: Any = [moved, 1.0]
-    assert reshard(tree, single)[0].sharding == single
-
-
-def test_constraints_that_do_not_fit() -> None:
-    wide = NamedSharding(make_mesh((2,), ("x",)), P("x"))
-    with pytest.raises(IllTyped):
-        lax.with_sharding_constraint(jnp.ones(3), wide)
-    with pytest.raises(BadArgument, match="with_sharding_constraint takes a sharding"):
-        lax.with_sharding_constraint(jnp.ones(3), P("x"))
-    with pytest.raises(BadArgument, match="not a prefix"):
-        lax.with_sharding_constraint([jnp.ones(3)], [wide, wide])
-
-
-def test_axes_of_meshes_change_no_function() -> None:
-    f: Any = auto_axes(explicit_axes(abs, axes="x"))
-    decorate: Any = auto_axes(out_sharding=P())
-    assert f(-1) == decorate(f)(-1) == 1
+@pytest.mark.slow
+def test_there_may_be_several_devices() -> None:
+    code = (
+        "import effax, effax.numpy as jnp; from effax import lax; "
+        "f = effax.pmap(lambda x: lax.psum(x, 'i'), 'i'); "
+        "print(effax.device_count(), f(jnp.arange(4.0)))"
+    )
+    env: dict[str, Any] = {**os.environ, "JAX_NUM_CPU_DEVICES": "4"}
+    found = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+    )
+    assert found.stdout == "4 [6. 6. 6. 6.]\n"

@@ -13,7 +13,7 @@ import pytest
 import effax
 import effax.numpy as jnp
 from effax.arrays.config import SETTINGS
-from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.errors import BadArgument, IllTyped, LeakedTracer
 
 A = np.ones((2, 2), np.float32)
 
@@ -117,3 +117,43 @@ def test_a_device_is_the_first_one() -> None:
         assert jnp.ones(1).devices() == {first}
     with pytest.raises(BadArgument, match="first device"):
         effax.config.update("jax_default_device", "tpu:0")
+
+
+@pytest.mark.slow
+def test_traced_values_that_outlive_their_trace_are_found() -> None:
+    kept: list[object] = []
+
+    def f(x: effax.Array) -> effax.Array:
+        kept.append(x)
+        return x * 2
+
+    def scanned(x: effax.Array) -> effax.Array:
+        return effax.lax.scan(lambda c, _: (f(c), None), x, None, length=1)[0]
+
+    with effax.checking_leaks():
+        for use in (effax.jit(f), effax.vmap(f), effax.grad(lambda x: f(x).sum()), scanned):
+            with pytest.raises(LeakedTracer, match="Leaked trace"):
+                use(jnp.ones(2))
+        kept.clear()
+        sin = effax.remat(effax.jit(jnp.sin))
+        effax.grad(lambda x: effax.lax.cond(x > 0, sin, jnp.cos, x))(1.0)
+        effax.vjp(sin, 1.0)[1](1.0)
+    effax.jit(f)(jnp.ones(3))
+
+
+def test_traces_and_calls_can_be_forbidden() -> None:
+    f = effax.jit(lambda x: x + 1)
+    f(1.0)
+    with effax.no_tracing():
+        assert f(1.0) == 2
+        with pytest.raises(RuntimeError, match="no_tracing"):
+            f(np.ones(2))
+    with effax.no_execution(), pytest.raises(RuntimeError, match="no_execution"):
+        f(1.0)
+    assert f(1.0) == 2
+
+
+def test_the_number_of_devices_is_fixed_once_xla_runs() -> None:
+    effax.devices()
+    with pytest.raises(BadArgument, match="already running"):
+        effax.config.update("jax_num_cpu_devices", 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -64,3 +65,42 @@ def test_results_may_be_types() -> None:
         struct,
         jax.ShapeDtypeStruct((4,), "float32"),
     )
+
+
+def test_structs_are_updated_and_describe_shardings() -> None:
+    struct = jax.ShapeDtypeStruct((2, 3), "float32")
+    assert len(struct) == 2
+    assert repr(struct) == "ShapeDtypeStruct(shape=(2, 3), dtype=float32)"
+    assert struct.update(shape=(4,)) == jax.ShapeDtypeStruct((4,), "float32")
+    rows = jax.NamedSharding(jax.make_mesh((2,), ("x",)), jax.P("x"))
+    placed = struct.update(sharding=rows)
+    assert placed.sharding == rows
+    assert placed != struct
+    assert jax.eval_shape(lambda x: x[0], placed) == jax.ShapeDtypeStruct((3,), "float32")
+    assert jax.eval_shape(lambda: jax.eval_shape(jnp.sin, struct).shape[0]).shape == ()
+    with pytest.raises(ValueError, match="unknown attribute"):
+        struct.update(size=3)
+    with pytest.raises(ValueError, match="dtype must be specified"):
+        jax.ShapeDtypeStruct((), None)
+    with pytest.raises(TypeError, match="unsized"):
+        len(jax.ShapeDtypeStruct((), "float32"))
+
+
+def test_named_axes_of_make_jaxpr_are_in_scope() -> None:
+    jaxpr = jax.make_jaxpr(lambda x: jax.lax.psum(x, "i"), axis_env=[("i", 4)])(1.0)
+    assert "psum" in str(jaxpr)
+    assert jax.make_jaxpr(jnp.sin).__name__ == "make_jaxpr(sin)"
+
+
+def test_jit_returns_derivatives_as_functions() -> None:
+    def f(x: Any) -> Any:
+        return {"s": jnp.sin(x), "x": 2 * x}
+
+    _, push = jax.jit(lambda x: jax.linearize(f, x))(1.0)
+    expected = jax.jvp(f, (1.0,), (3.0,))[1]
+    assert jax.tree.map(float, push(3.0)) == pytest.approx(jax.tree.map(float, expected))
+    assert jax.jit(lambda p, t: p(t))(push, 3.0)["x"] == 6
+    _, pull = jax.jit(lambda x: jax.vjp(jnp.sin, x))(1.0)
+    assert pull(1.0)[0] == pytest.approx(0.5403023)
+    transposed = jax.jit(lambda c: jax.linear_transpose(lambda x: c * x, 1.0))(2.0)
+    assert transposed(3.0)[0] == 6
