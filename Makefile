@@ -56,6 +56,9 @@ bench:  ## Time effax against JAX, on the newest Python of this machine
 surface: .venv/extra-dev  ## Write the list of all that is public, tests/golden/surface.md
 	.venv/bin/python -m tests.surface
 
+missing-names:  ## Write the list of all names of JAX that effax lacks, where jax is installed
+	$(bench_venv)/bin/python -m tests.missing_names
+
 docs: .venv/extra-docs  ## Build the documentation as a site, in out/docs
 	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --clean
 	@echo "The site is out/docs/index.html"

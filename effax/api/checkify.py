@@ -130,23 +130,23 @@ init_error: Final = Error(np.zeros((), np.int32), (), Failures((), (), ()))
 
 
 def checkify(
-    fun: Callable[P, R], errors: Collection[ErrorCategory] = user_checks
+    f: Callable[P, R], errors: Collection[ErrorCategory] = user_checks
 ) -> Callable[P, tuple[Error, R]]:
-    """Return a function that returns the first failure of ``fun`` besides its result.
+    """Return a function that returns the first failure of ``f`` besides its result.
 
     The checked function is pure, so that ``jit``, ``vmap`` and ``grad`` apply to it. A failure does
     not end it: values after it are computed, and operations keep their meaning.
 
     Args:
-        fun: a function of trees of arrays and references. Leaves of other types are not traced.
+        f: a function of trees of arrays and references. Leaves of other types are not traced.
         errors: which checks are enabled: ``user_checks``, the calls of ``check``; ``nan_checks``;
             ``div_checks``; ``index_checks``; or a union of these.
 
     Returns:
-        A function of the same arguments, which returns an ``Error`` and the result of ``fun``.
+        A function of the same arguments, which returns an ``Error`` and the result of ``f``.
 
     Raises:
-        BadArgument: ``fun`` is not callable, or ``errors`` has something that is no category.
+        BadArgument: ``f`` is not callable, or ``errors`` has something that is no category.
         TransformError: called, where a check is in the function of a linear solve.
 
     >>> from effax.experimental import checkify
@@ -157,11 +157,11 @@ def checkify(
     """
     enabled = _categories(errors)
 
-    @like(fun)
+    @like(f)
     def checked(*args: P.args, **kwargs: P.kwargs) -> tuple[Error, R]:
         leaves = tree.leaves((args, dict(kwargs)))
         fixed = [not _is_traced(x) for x in leaves]
-        call = traced_call(fun, args, kwargs, "checkify", untouched=lambda _: fixed)
+        call = traced_call(f, args, kwargs, "checkify", untouched=lambda _: fixed)
         done = unwrap(checkify_pass(call.flat.jaxpr, enabled))
         outs = run(done.jaxpr, call.operands)
         n = len(call.flat.jaxpr.outs)

@@ -19,7 +19,7 @@ from functools import wraps
 from typing import NamedTuple, ParamSpec, TypeAlias
 
 import effax.numpy as jnp
-from effax import tree
+from effax import tree as trees
 from effax.arrays.array import Array, ArrayLike
 from effax.example_libraries.schedules import (
     Schedule,
@@ -121,11 +121,11 @@ def optimizer(opt_maker: Callable[P, LeafOptimizer]) -> Callable[P, Optimizer]:
         init, update, get_params = opt_maker(*args, **kwargs)
 
         def init_tree(params: PyTree) -> OptimizerState:
-            leaves, treedef = tree.flatten(params)
+            leaves, treedef = trees.flatten(params)
             return _packed([init(x) for x in leaves], treedef)
 
         def update_tree(step: Step, grads: PyTree, state: OptimizerState) -> OptimizerState:
-            slopes, treedef = tree.flatten(grads)
+            slopes, treedef = trees.flatten(grads)
             if treedef != state.tree_def:
                 raise IllTyped(
                     "the gradients have another structure than the parameters",
@@ -137,7 +137,7 @@ def optimizer(opt_maker: Callable[P, LeafOptimizer]) -> Callable[P, Optimizer]:
             return _packed(new, treedef, state.subtree_defs)
 
         def params_tree(state: OptimizerState) -> PyTree:
-            return tree.unflatten(state.tree_def, [get_params(own) for own in _states(state)])
+            return trees.unflatten(state.tree_def, [get_params(own) for own in _states(state)])
 
         return Optimizer(init_tree, update_tree, params_tree)
 
@@ -149,7 +149,7 @@ def _packed(
 ) -> OptimizerState:
     leaves, structures = [], []
     for state in states:
-        own, structure = tree.flatten(state)
+        own, structure = trees.flatten(state)
         leaves.append(own)
         structures.append(structure)
     if wanted is not None and tuple(structures) != tuple(wanted):
@@ -163,7 +163,7 @@ def _packed(
 
 def _states(state: OptimizerState) -> list[PyTree]:
     pairs = zip(state.subtree_defs, state.packed_state, strict=True)
-    return [tree.unflatten(structure, leaves) for structure, leaves in pairs]
+    return [trees.unflatten(structure, leaves) for structure, leaves in pairs]
 
 
 @optimizer
@@ -389,13 +389,13 @@ def _first(state: PyTree) -> PyTree:
     return state[0]
 
 
-def l2_norm(tree_: PyTree) -> Array:
+def l2_norm(tree: PyTree) -> Array:
     """Return the Euclidean norm of all numbers in a tree.
 
     >>> optimizers.l2_norm({"a": 3.0, "b": jnp.array([0.0, 4.0])})
     Array(5., dtype=float32)
     """
-    return jnp.sqrt(sum([jnp.vdot(x, x).real for x in tree.leaves(tree_)], start=jnp.float32(0)))
+    return jnp.sqrt(sum([jnp.vdot(x, x).real for x in trees.leaves(tree)], start=jnp.float32(0)))
 
 
 def clip_grads(grad_tree: PyTree, max_norm: ArrayLike) -> PyTree:
@@ -406,7 +406,7 @@ def clip_grads(grad_tree: PyTree, max_norm: ArrayLike) -> PyTree:
     """
     norm = l2_norm(grad_tree)
     factor = jnp.where(norm < max_norm, 1, max_norm / norm)
-    return tree.map(lambda g: g * factor.astype(jnp.result_type(g)), grad_tree)
+    return trees.map(lambda g: g * factor.astype(jnp.result_type(g)), grad_tree)
 
 
 class JoinPoint:
@@ -425,7 +425,7 @@ def unpack_optimizer_state(opt_state: OptimizerState) -> PyTree:
     It can be saved: it has no structures but those of tuples, dicts and the parameters.
     """
     joined = [JoinPoint(own) for own in _states(opt_state)]
-    return tree.unflatten(opt_state.tree_def, joined)
+    return trees.unflatten(opt_state.tree_def, joined)
 
 
 def pack_optimizer_state(marked_pytree: PyTree) -> OptimizerState:
@@ -434,7 +434,7 @@ def pack_optimizer_state(marked_pytree: PyTree) -> OptimizerState:
     Raises:
         BadArgument: a leaf is not a ``JoinPoint``.
     """
-    leaves, treedef = tree.flatten(marked_pytree)
+    leaves, treedef = trees.flatten(marked_pytree)
     for leaf in leaves:
         if not isinstance(leaf, JoinPoint):
             raise BadArgument(

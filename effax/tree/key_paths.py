@@ -10,7 +10,7 @@ from typing import cast
 import optree
 
 from effax.ir.errors import BadArgument
-from effax.tree import functions as tree
+from effax.tree import functions as trees
 from effax.tree.functions import PyTree, PyTreeDef
 from effax.tree.registry import KeyedEntry
 
@@ -84,14 +84,14 @@ def _simple(key: object) -> str:
 
 
 def flatten_with_path(
-    tree_: object,
+    tree: object,
     is_leaf: Callable[..., bool] | None = None,
     is_leaf_takes_path: bool = False,
 ) -> tuple[list[tuple[KeyPath, PyTree]], PyTreeDef]:
     """Return the leaves of a tree, each with its path, and the structure.
 
     Args:
-        tree_: the tree.
+        tree: the tree.
         is_leaf: returns whether a subtree is a leaf.
         is_leaf_takes_path: whether ``is_leaf`` takes the path of a subtree before it.
 
@@ -102,24 +102,24 @@ def flatten_with_path(
     [('[0]', 1), ("[1]['a']", [2, 3])]
     """
     if is_leaf is not None and is_leaf_takes_path:
-        ends = _ends(tree_, is_leaf)
-        leaves, treedef = tree.flatten(tree_, _in_order(ends))
-        accessors = tree.accessors(tree_, _in_order(ends))
+        ends = _ends(tree, is_leaf)
+        leaves, treedef = trees.flatten(tree, _in_order(ends))
+        accessors = trees.accessors(tree, _in_order(ends))
     else:
-        leaves, treedef = tree.flatten(tree_, is_leaf)
-        accessors = tree.accessors(tree_, is_leaf)
+        leaves, treedef = trees.flatten(tree, is_leaf)
+        accessors = trees.accessors(tree, is_leaf)
     paths = [tuple(map(_key, accessor)) for accessor in accessors]
     return list(zip(paths, leaves, strict=True)), treedef
 
 
-def _ends(tree_: object, is_leaf: Callable[[KeyPath, object], bool]) -> list[bool]:
+def _ends(tree: object, is_leaf: Callable[[KeyPath, object], bool]) -> list[bool]:
     """Return for each node of a tree, parents first, whether it is a leaf by ``is_leaf``."""
     ends: list[bool] = []
-    waiting: list[tuple[KeyPath, object]] = [((), tree_)]
+    waiting: list[tuple[KeyPath, object]] = [((), tree)]
     while waiting:
         path, node = waiting.pop()
         ends.append(bool(is_leaf(path, node)))
-        if not ends[-1] and not tree.all_leaves([node]):
+        if not ends[-1] and not trees.all_leaves([node]):
             children = flatten_one_level_with_keys(node)[0]
             waiting += [((*path, key), child) for key, child in reversed(children)]
     return ends
@@ -131,7 +131,7 @@ def _in_order(ends: Sequence[bool]) -> Callable[[object], bool]:
     return lambda _: next(answers)
 
 
-def flatten_one_level(tree_: object) -> tuple[list[PyTree], PyTree]:
+def flatten_one_level(tree: object) -> tuple[list[PyTree], PyTree]:
     """Return the children of the root of a tree, and its auxiliary data.
 
     Raises:
@@ -142,21 +142,21 @@ def flatten_one_level(tree_: object) -> tuple[list[PyTree], PyTree]:
     """
     try:
         children, found, *_ = optree.tree_flatten_one_level(
-            cast("PyTree", tree_), namespace=tree.NAMESPACE
+            cast("PyTree", tree), namespace=trees.NAMESPACE
         )
     except ValueError:
         raise BadArgument(
-            "flatten_one_level takes an inner node of a tree", found=f"a leaf: {tree_!r:.60}"
+            "flatten_one_level takes an inner node of a tree", found=f"a leaf: {tree!r:.60}"
         ) from None
     data = cast("PyTree", found)
-    if type(tree_) in (dict, OrderedDict):
+    if type(tree) in (dict, OrderedDict):
         return list(children), tuple(data)
-    if type(tree_) is defaultdict:
+    if type(tree) is defaultdict:
         return list(children), (data[0], tuple(data[1]))
     return list(children), data
 
 
-def flatten_one_level_with_keys(tree_: object) -> tuple[list[tuple[KeyEntry, PyTree]], PyTree]:
+def flatten_one_level_with_keys(tree: object) -> tuple[list[tuple[KeyEntry, PyTree]], PyTree]:
     """Return the children of the root of a tree, each with its key, and its auxiliary data.
 
     Raises:
@@ -165,8 +165,8 @@ def flatten_one_level_with_keys(tree_: object) -> tuple[list[tuple[KeyEntry, PyT
     >>> jax.tree_util.flatten_one_level_with_keys([5, (6, 7)])[0]
     [(SequenceKey(idx=0), 5), (SequenceKey(idx=1), (6, 7))]
     """
-    children, data = flatten_one_level(tree_)
-    keys = [_key(path[0]) for path in tree.accessors(tree_, lambda x: x is not tree_)]
+    children, data = flatten_one_level(tree)
+    keys = [_key(path[0]) for path in trees.accessors(tree, lambda x: x is not tree)]
     return list(zip(keys, children, strict=True)), data
 
 
@@ -185,17 +185,17 @@ def _key(entry: optree.PyTreeEntry) -> KeyEntry:
 
 
 def leaves_with_path(
-    tree_: object,
+    tree: object,
     is_leaf: Callable[..., bool] | None = None,
     is_leaf_takes_path: bool = False,
 ) -> list[tuple[KeyPath, PyTree]]:
     """Return the leaves of a tree, each with its path, as ``flatten_with_path``."""
-    return flatten_with_path(tree_, is_leaf, is_leaf_takes_path)[0]
+    return flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
 def map_with_path(
     f: Callable[..., object],
-    tree_: object,
+    tree: object,
     *rest: object,
     is_leaf: Callable[..., bool] | None = None,
     is_leaf_takes_path: bool = False,
@@ -204,7 +204,7 @@ def map_with_path(
 
     ``is_leaf`` and ``is_leaf_takes_path`` are those of ``flatten_with_path``.
     """
-    found, treedef = flatten_with_path(tree_, is_leaf, is_leaf_takes_path)
-    columns = tree.columns(treedef, rest)
+    found, treedef = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
+    columns = trees.columns(treedef, rest)
     results = [f(*leaf, *others) for leaf, *others in zip(found, *columns, strict=True)]
-    return tree.unflatten(treedef, results)
+    return trees.unflatten(treedef, results)
