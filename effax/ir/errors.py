@@ -186,6 +186,10 @@ class LeakedTracer(EffaxError, TypeError):
     """A tracer is used after its trace has ended."""
 
 
+class ClosedOver(TransformError, LeakedTracer):
+    """A function with custom rules closes over a value that is differentiated."""
+
+
 @dataclass(eq=False)
 class ParseError(EffaxError, ValueError):
     """Text is not a program; ``line`` and ``column``, from 1, locate the first error.

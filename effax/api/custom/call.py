@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
 from typing import (
     TYPE_CHECKING,
@@ -26,7 +26,7 @@ from effax.arrays.rules.call_rules import CallRules, call_rules, is_fixed, rule_
 from effax.arrays.rules.call_site import CallSite, RuledFunction
 from effax.arrays.traced_array import TracedArray
 from effax.arrays.tracing import FlatFunction, TraceOptions, flat_args, trace_flat
-from effax.ir.errors import BadArgument, MissingRule
+from effax.ir.errors import BadArgument, MissingRule, Refusal
 from effax.ir.primitive import Owner, Primitive
 from effax.ir.prims import CustomJvp, CustomVjp, CustomVmap
 from effax.ir.trace import current_trace
@@ -101,6 +101,8 @@ class Custom(RuledFunction, BindsAsMethod[R], Generic[P, R]):
             )
         trace = current_trace()
         if trace is None:
+            if kwargs:
+                self._bound(args, kwargs)
             return self.fun(*args, **kwargs)
         site, leaves = self._call_site(args, cast("dict[str, object]", kwargs))
 
@@ -165,22 +167,27 @@ class Custom(RuledFunction, BindsAsMethod[R], Generic[P, R]):
         return tree.map(lambda x: stop_gradient(x) if isinstance(x, Array) else x, argument)
 
     def _positional(self, args: Sequence[object], kwargs: dict[str, object]) -> tuple[object, ...]:
-        """Return all arguments by position, with defaults. Raises BadArgument where that fails."""
-        if self._signature is None:
-            if not kwargs:
-                return tuple(args)
-            names = ", ".join(kwargs)
-        else:
-            bound = self._signature.bind(*args, **kwargs)
-            bound.apply_defaults()
-            if not bound.kwargs:
-                return tuple(bound.args)
-            names = ", ".join(bound.kwargs)
-        raise BadArgument(
-            f"{self.label} has custom rules, and arguments that are not positional",
-            expected="no keyword-only arguments",
-            found=names,
-        )
+        """Return all arguments by position, with defaults. Raises Refusal where that fails."""
+        bound = self._bound(args, kwargs)
+        if bound is None:
+            return tuple(args)
+        # Keyword-only parameters keep their defaults, such as those that a partial has set.
+        bound.apply_defaults()
+        return tuple(bound.args)
+
+    def _bound(
+        self, args: Sequence[object], kwargs: Mapping[str, object]
+    ) -> inspect.BoundArguments | None:
+        """Bind arguments to parameters; None without a signature. Raises Refusal."""
+        bound = None if self._signature is None else self._signature.bind(*args, **kwargs)
+        names = kwargs if bound is None else bound.kwargs
+        if names:
+            raise Refusal(
+                f"{self.label} has custom rules, and arguments that are not positional",
+                expected="no keyword-only arguments",
+                found=", ".join(names),
+            )
+        return bound
 
     def _positions_of(self, names: Sequence[str]) -> list[int]:
         parameters = [] if self._signature is None else list(self._signature.parameters)

@@ -49,28 +49,29 @@ def closure_convert(
     hoisted = [isinstance(c, TracedArray) and is_inexact(c.type) for c in flat.consts]
     values = [c for c, has in zip(flat.consts, hoisted, strict=True) if has]
     n = len(values)
+    # The returned function refers to no hoisted value: custom rules would take it as closed over.
+    kept = [None if has else c for c, has in zip(flat.consts, hoisted, strict=True)]
+    jaxpr, out_tree = flat.jaxpr, flat.out_tree
+    in_tree, names = flat_in.treedef, flat_in.names
 
     @like(fun)
     def converted(*args: object) -> object:
         own, given = (args[:-n], args[-n:]) if n else (args, ())
         leaves, treedef = tree.flatten((own, {}))
-        if treedef != flat_in.treedef or len(given) != n:
+        if treedef != in_tree or len(given) != n:
             raise IllTyped(
                 f"{label}: the arguments have another structure than example_args",
-                expected=f"{shown_tree(flat_in.treedef.children()[0])} and {n} values",
+                expected=f"{shown_tree(in_tree.children()[0])} and {n} values",
                 found=shown_tree(tree.structure(args)),
             )
-        named = zip(leaves, types, flat_in.names, strict=True)
+        named = zip(leaves, types, names, strict=True)
         operands: list[Operand] = [
             x if isinstance(x, Ref) else cast_result(x, t, f"{label}: {name}")
             for x, t, name in named
         ]
         rest = iter(given)
-        consts = [
-            as_value(next(rest), f"{label}: a value") if has else c
-            for c, has in zip(flat.consts, hoisted, strict=True)
-        ]
-        return tree.unflatten(flat.out_tree, run(flat.jaxpr, [*consts, *operands]))
+        consts = [as_value(next(rest), f"{label}: a value") if c is None else c for c in kept]
+        return tree.unflatten(out_tree, run(jaxpr, [*consts, *operands]))
 
     return cast("Callable[..., R]", converted), list(values)
 

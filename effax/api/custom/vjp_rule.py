@@ -208,6 +208,10 @@ class CallBackward(BackwardRule):
         nonzero: list[bool] = []
 
         def run(*inputs: object) -> list[Array]:
+            if not call.out_types:
+                # Without results there are no cotangents, and the rule is not called.
+                nonzero[:] = [False for has in self.given if has]
+                return []
             entries = self._entries(inputs, flags)
             kept = [e for e, has in zip(entries, self.given, strict=True) if has]
             nonzero[:] = [e is not None for e in kept]

@@ -214,3 +214,65 @@ def test_compiled_and_custom_functions_keep_their_own_state() -> None:
     assert effax.jit(jax.grad(effax.jit(lambda x: x * x)))(3.0) == 6.0
     partial_f = partial(effax.jit(lambda x, n: x * n, static_argnames="n"), n=2)
     assert float(effax.jit(partial_f)(3.0)) == 6.0
+
+
+def test_a_partial_function_with_a_rule() -> None:
+    g = effax.custom_jvp(partial(lambda x, a: x * a, a=0.5))
+    g.defjvp(lambda primals, tangents: (g(*primals), 7 * tangents[0]))
+    for run in (g, effax.jit(g)):
+        assert run(2.0) == 1.0
+        assert effax.grad(run)(2.0) == 7.0
+
+
+def test_keyword_only_arguments_are_refused_everywhere() -> None:
+    @effax.custom_jvp
+    def g(x: Any, *, scale: float = 1.0) -> Any:
+        return x * scale
+
+    g.defjvp(lambda primals, tangents: (g(*primals), tangents[0]))
+    for run in (g, effax.jit(g)):
+        with pytest.raises(TypeError, match="not positional"):
+            run(1.0, scale=2.0)
+
+
+def test_a_function_without_results_has_no_cotangents() -> None:
+    @effax.custom_vjp
+    def nothing(x: Any) -> None:
+        return None
+
+    nothing.defvjp(lambda x: (None, x), lambda x, ct: 1 / 0)
+    assert effax.grad(lambda x: (nothing(x), x * x)[1])(3.0) == 6.0
+
+
+def test_equal_results_of_a_batched_call_are_unbatched() -> None:
+    @effax.custom_jvp
+    def total(x: Any) -> Any:
+        return lax.psum(x, "i")
+
+    total.defjvp(lambda primals, tangents: (total(*primals), lax.psum(tangents[0], "i")))
+    summed = effax.vmap(total, axis_name="i", out_axes=None)
+    for run in (summed, effax.jit(summed)):
+        assert run(jnp.arange(4.0)) == 6.0
+        np.testing.assert_allclose(effax.grad(run)(jnp.arange(4.0)), np.ones(4))
+
+
+def test_a_rule_of_a_converted_closure_closes_over_nothing() -> None:
+    @partial(effax.custom_vjp, nondiff_argnums=(0,))
+    def apply(f: Any, x: Any, *values: Any) -> Any:
+        return f(x, *values)
+
+    def fwd(f: Any, x: Any, *values: Any) -> Any:
+        return apply(f, x, *values), (x, values)
+
+    def bwd(f: Any, kept: Any, ct: Any) -> Any:
+        return (10 * kept[0], *[100 * v for v in kept[1]])
+
+    apply.defvjp(fwd, bwd)
+
+    def solve(c: Any, x: Any) -> Any:
+        converted, values = effax.closure_convert(lambda y: jnp.sum((y - c) ** 2), x)
+        return apply(converted, x, *values)
+
+    dc, dx = effax.grad(solve, (0, 1))(jnp.ones(2), 2 * jnp.ones(2))
+    np.testing.assert_allclose(dc, 100 * np.ones(2))
+    np.testing.assert_allclose(dx, 20 * np.ones(2))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from effax.effects import Accum, Write
 from effax.ir.build import template
-from effax.ir.errors import TransformError
+from effax.ir.errors import ClosedOver, TransformError
 from effax.ir.prims import (
     BackwardRule,
     CustomJvp,
@@ -35,7 +35,7 @@ def _dense(b: RuleBuilder, atom: Atom, tangent: Atom | None) -> Atom:
 
 
 def _check_consts(label: str, tangents: Sequence[Atom | None], *programs: Jaxpr) -> None:
-    """Raise TransformError where a program uses a constant, one of its first inputs, with tangents.
+    """Raise ClosedOver where a program uses a constant, one of its first inputs, with tangents.
 
     A call may have constants that only other rules use.
     """
@@ -43,7 +43,7 @@ def _check_consts(label: str, tangents: Sequence[Atom | None], *programs: Jaxpr)
         used = used_variables(jaxpr)
         for v, t in zip(jaxpr.binders, tangents, strict=False):
             if t is not None and v.id in used:
-                raise TransformError(
+                raise ClosedOver(
                     f"{label}, which has custom derivatives, closes over a differentiated value",
                     remedy="pass the value as an argument",
                 )

@@ -20,10 +20,13 @@ from effax.ir.prims import (
     CustomLinear,
     CustomVjp,
     CustomVmap,
+    Slice,
+    Squeeze,
     VmapRule,
 )
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import array_type
+from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import BatchBuilder, BatchOut
 from effax.transforms.rules.common.arrays import to_front
 from effax.transforms.rules.custom.batched_rules import (
@@ -33,6 +36,7 @@ from effax.transforms.rules.custom.batched_rules import (
     Batching,
 )
 from effax.transforms.vmap.common import batched_type
+from effax.transforms.vmap.engine import vmap
 
 
 def _ruled(
@@ -91,7 +95,32 @@ def custom_jvp_batch(
         n_consts=prim.n_consts + batching.masked,
         vmap_rule=None,
     )
-    return BatchOut(b.emit(made, [*b.mask_operands(), *ins]), [True] * len(made.call.outs))
+    return _emitted(b, prim, made, ins, tuple(batched), size)
+
+
+def _emitted(
+    b: BatchBuilder,
+    prim: CustomJvp | CustomVjp,
+    made: CustomJvp | CustomVjp,
+    ins: Sequence[Atom],
+    batched: Mask,
+    size: int,
+) -> BatchOut:
+    """Emit a batched call; results that are equal for all batch elements are unbatched."""
+    outs = b.emit(made, [*b.mask_operands(), *ins])
+    n = len(outs)
+    if not prim.call.free_axes or prim.vmap_rule is not None or b.mask is not None:
+        return BatchOut(outs, [True] * n)
+    # Such as the results of collectives: the call returns them once for each batch element.
+    flags = vmap.cached(
+        prim.call, batched, size, b.rules, b.unbatched_refs, False, (False,) * n, b.axis
+    ).out_batched
+    return BatchOut([x if has else _first(b, x) for x, has in zip(outs, flags, strict=True)], flags)
+
+
+def _first(b: Builder, x: Atom) -> Atom:
+    shape = x.type.shape
+    return b(Squeeze((0,)), b(Slice((0,) * len(shape), (1, *shape[1:])), x))
 
 
 def custom_vjp_batch(
@@ -110,7 +139,7 @@ def custom_vjp_batch(
         else BatchedForward(forward, batching, flags, n, prim.label),
         vmap_rule=None,
     )
-    return BatchOut(b.emit(made, [*b.mask_operands(), *ins]), [True] * len(made.call.outs))
+    return _emitted(b, prim, made, ins, flags, size)
 
 
 def _batching(b: BatchBuilder, size: int) -> Batching:
