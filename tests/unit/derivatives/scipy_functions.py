@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import effax.scipy.linalg as jsl
-import effax.scipy.stats as jst
 from effax.scipy import special
 from tests.unit.derivatives.functions import (
     CREATES,
@@ -15,7 +14,6 @@ from tests.unit.derivatives.functions import (
     Table,
     U,
     X,
-    Y,
     of_symmetric,
     on,
     several,
@@ -69,17 +67,11 @@ LINALG: Table = {
     ),
 }
 
-NORM: Table = {
-    **on("cdf logcdf logpdf logsf pdf sf", jst.norm, X, Y, P),
-    **on("isf ppf", jst.norm, P / 3, Y, P),
-}
-
-TABLES = {"scipy.special": SPECIAL, "scipy.linalg": LINALG, "scipy.stats.norm": NORM}
+TABLES = {"scipy.special": SPECIAL, "scipy.linalg": LINALG}
 
 WITHOUT = {
     "scipy.special": {"gammasgn": "it is constant almost everywhere"},
     "scipy.linalg": dict.fromkeys(
         ["dft", "hadamard", "helmert", "hilbert", "invhilbert", "invpascal", "pascal"], CREATES
     ),
-    "scipy.stats.norm": {},
 }

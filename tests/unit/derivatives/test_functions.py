@@ -28,7 +28,6 @@ MODULES = {
     "random": random,
     "scipy.special": scipy.special,
     "scipy.linalg": scipy.linalg,
-    "scipy.stats.norm": scipy.stats.norm,
 }
 TABLES = functions.TABLES | scipy_functions.TABLES
 WITHOUT: dict[str, dict[str, str]] = functions.WITHOUT | scipy_functions.WITHOUT

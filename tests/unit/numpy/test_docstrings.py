@@ -15,7 +15,18 @@ import effax
 
 MODULES = (
     *("numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "nn", "nn.initializers"),
-    *("random", "ops", "scipy.linalg", "scipy.special", "scipy.stats.norm"),
+    *(
+        "random",
+        "ops",
+        "scipy.linalg",
+        "scipy.special",
+        "scipy.stats",
+        *[
+            f"scipy.stats.{name}"
+            for name in effax.scipy.stats.__all__
+            if name.islower() and isinstance(getattr(effax.scipy.stats, name), ModuleType)
+        ],
+    ),
 )
 GLOBALS = {
     "jax": effax,

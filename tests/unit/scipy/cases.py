@@ -16,6 +16,38 @@ SHAPES, PLACES = (
     x.ravel() for x in np.meshgrid([0.25, 1, 7, 60, 150, 0, INF, NAN], [0.5, 2, 50, 200, 0, INF])
 )
 FINITE = ~np.isinf(FIRST + SECOND)
+XS = np.array([0.25, 0.5, 1.0, 2.25, 7.5, -1.0, 25.0, INF, -INF, NAN])
+KS = np.array([0.0, 1.0, 2.0, 4.0, 1.5, -1.0, 9.0, NAN])
+ALL = "cdf logcdf logpdf logsf pdf sf"
+CONTINUOUS: dict[str, tuple[tuple[float, ...], str]] = {
+    "beta": ((2.0, 0.75), ALL),
+    "cauchy": ((), f"{ALL} isf ppf"),
+    "chi2": ((3.0,), ALL),
+    "expon": ((), f"{ALL} ppf"),
+    "gamma": ((1.75,), ALL),
+    "gumbel_l": ((), f"{ALL} ppf"),
+    "gumbel_r": ((), f"{ALL} ppf"),
+    "laplace": ((), "cdf logpdf pdf"),
+    "logistic": ((), "cdf isf logpdf pdf ppf sf"),
+    "norm": ((), f"{ALL} isf ppf"),
+    "pareto": ((1.5,), f"{ALL} ppf"),
+    "t": ((2.5,), "logpdf pdf"),
+    "truncnorm": ((-0.75, 3.0), ALL),
+    "uniform": ((), "cdf logpdf pdf ppf"),
+}
+"""The shapes and the functions of continuous distributions."""
+
+DISCRETE: dict[str, tuple[float, ...]] = {
+    "bernoulli": (0.25,),
+    "betabinom": (4, 1.5, 0.75),
+    "binom": (4, 0.25),
+    "geom": (0.25,),
+    "nbinom": (2.5, 0.25),
+    "poisson": (2.5,),
+}
+"""The shapes of discrete distributions."""
+
+MASS = ("logpmf", "pmf")
 
 CASES: dict[str, list[tuple[Any, ...]]] = {
     **{
@@ -42,9 +74,27 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
     # SciPy's value is nan where an infinite term cancels a smaller one.
     "special.kl_div": [(FIRST[FINITE], SECOND[FINITE])],
     **{
-        f"stats.norm.{name}": [(REAL, 0.5, 2.0), (0.0, 0.0, np.array([0.0, -1.0]))]
-        for name in ("cdf", "logcdf", "logpdf", "logsf", "pdf", "sf")
+        f"stats.{name}.{f}": [
+            (XS[:7] if "gumbel" in name else XS, *shapes, 0.25, 2.0),
+            (0.5, *shapes, 0.0, -1.0),
+        ]
+        for name, (shapes, functions) in CONTINUOUS.items()
+        for f in functions.split()
+        if f not in {"ppf", "isf"}
     },
-    **{f"stats.norm.{name}": [(UNIT, 0.5, 2.0)] for name in ("isf", "ppf")},
+    **{
+        f"stats.{name}.{f}": [(UNIT, *shapes, 0.25, 2.0)]
+        for name, (shapes, functions) in CONTINUOUS.items()
+        for f in functions.split()
+        if f in {"ppf", "isf"}
+    },
+    **{f"stats.{name}.{f}": [(KS, *shapes, 1)] for name, shapes in DISCRETE.items() for f in MASS},
+    "stats.bernoulli.cdf": [(KS, 0.25)],
+    "stats.bernoulli.ppf": [(UNIT, 0.25)],
+    "stats.poisson.cdf": [(KS, 2.5)],
+    "stats.poisson.entropy": [(np.array([0.0, 0.5, 30, 150, 1000, -1]),)],
+    **{f"stats.gennorm.{f}": [(XS, 1.5)] for f in ("cdf", "logpdf", "pdf")},
+    **{f"stats.vonmises.{f}": [(XS[:7], 1.5)] for f in ("logpdf", "pdf")},
+    **{f"stats.wrapcauchy.{f}": [(XS, 0.25)] for f in ("logpdf", "pdf")},
 }
 """The arguments of the calls of each function."""

@@ -26,6 +26,10 @@ LOOSE: Final[dict[str, float]] = {
     "special.betainc": 1000,
     "special.gammaln": 200,
     "special.poch": 1000,
+    "stats.cauchy.isf": 200,
+    "stats.cauchy.ppf": 200,
+    "stats.pareto.ppf": 200,
+    "stats.poisson.entropy": 2000,
 }
 """Tolerances in units of the last place that are above the usual one, by function."""
 
@@ -69,8 +73,9 @@ def test_evaluated_values_are_scipys(dtype: type) -> None:
 
 @pytest.mark.slow
 def test_compiled_values_are_scipys() -> None:
-    calls = {n: c for n, c in everything(np.float32).items() if n not in LONG}
-    check(effax.jit(results)(calls), np.float32)
+    calls = everything(np.float32)
+    short = [n for n in calls if n.startswith(("special", "stats.norm")) and n not in LONG]
+    check(effax.jit(results)({n: calls[n] for n in short}), np.float32)
 
 
 @pytest.mark.slow
