@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from inspect import isgeneratorfunction
 from operator import index
 
 from effax.ir.errors import BadArgument, ConcretizationError
@@ -16,6 +17,13 @@ def check_callable(fun: object, what: str, or_else: str = "") -> Callable[..., o
             f"{what} takes a function{or_else and f' or {or_else}'}",
             expected=f"a callable{or_else and f', or {or_else}'}",
             found=f"{type(fun).__name__}: {fun!r:.60}",
+        )
+    if isgeneratorfunction(fun):
+        raise BadArgument(
+            f"{what} takes a function, not a generator",
+            expected="a function that returns arrays",
+            found=f"{fun!r:.60}",
+            remedy="return a list of what it yields",
         )
     return fun
 

@@ -51,6 +51,18 @@ def plain_axis(axis: object, ndim: int, what: str) -> int:
     )
 
 
+def counted_axis(axis: object, ndim: int, what: str) -> int:
+    """Return an axis counted from the first, as those of ``lax``. Raises BadAxis for others."""
+    index = static_int(axis, f"the axis of {what}")
+    if 0 <= index < ndim:
+        return index
+    raise BadAxis(
+        f"{what} names an axis that the array does not have",
+        expected=f"at least 0 and less than {ndim}" if ndim else "no axis: it is a scalar",
+        found=f"axis {index}",
+    )
+
+
 def plain_axes(axis: Axis, ndim: int, what: str) -> tuple[int, ...]:
     """Return distinct axes in ``range(ndim)``; None means all."""
     if axis is None:

@@ -68,6 +68,8 @@ def vmap(
         raise BadArgument(
             "vmap: axis_size is negative", expected="at least 0", found=str(axis_size)
         )
+    if in_axes is not None and not isinstance(in_axes, tuple | list):
+        as_integer(in_axes, "vmap: in_axes")
     name = None if axis_name is None else axis_name_of(axis_name, "vmap: axis_name")
     if spmd_axis_name is not None:
         raise BadArgument(

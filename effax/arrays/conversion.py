@@ -44,6 +44,13 @@ def as_value(x: object, what: str = "an argument") -> Array:
         trace = current_trace()
         return made if trace is None else TracedArray(trace, lit(x, made.type))
     if isinstance(x, np.ndarray | np.generic):
+        if type(x) is not np.ndarray and isinstance(x, np.ma.MaskedArray):
+            raise IllTyped(
+                f"{what} is a masked array, whose mask would be lost",
+                expected="an array without a mask",
+                found=f"{x!r:.60}",
+                remedy="fill it: `x.filled(0)`; or pass the mask as an array of its own",
+            )
         if x.dtype.kind in NOT_NUMBERS:
             raise IllTyped(
                 f"{what} has a dtype that is not a number",

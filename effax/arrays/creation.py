@@ -121,6 +121,7 @@ def _as_array(a: object, dtype: DTypeLike | None, copy: bool | None) -> Array:
     if is_python_scalar(a):
         return _number(a, dtype)
     if isinstance(a, np.ndarray | np.generic):
+        a = a if isinstance(a, np.generic) else np.asarray(a)
         if dtype is None or a.dtype.kind not in "iuf" or a.dtype.itemsize < 8:
             made = as_value(a, "the argument of asarray")
             return made if dtype is None else pr.astype(made, dtype)

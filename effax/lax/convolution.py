@@ -313,6 +313,7 @@ def conv_transpose(
     transpose_kernel: bool = False,
     precision: object = None,
     preferred_element_type: DTypeLike | None = None,
+    use_consistent_padding: bool = False,
 ) -> Array:
     """Return the transposed convolution, with elements of lhs ``strides`` apart.
 
@@ -329,6 +330,8 @@ def conv_transpose(
             transpose of the convolution with rhs.
         precision: precision of the products: None, "high", "highest" or a ``lax.Precision``.
         preferred_element_type: dtype in which products accumulate, and of the result.
+        use_consistent_padding: whether (low, high) is the padding of the convolution transposed,
+            as "SAME" is, and not that of the elements of lhs.
 
     Returns:
         Array laid out as ``dimension_numbers`` states.
@@ -351,6 +354,9 @@ def conv_transpose(
     if isinstance(padding, str):
         windows = [dilated(w.shape[i], d) for i, d in zip(layout.rhs_spec[2:], b, strict=True)]
         padding = [_transposed_pad(k, s, padding) for k, s in zip(windows, by, strict=True)]
+    elif use_consistent_padding:
+        windows = [dilated(w.shape[i], d) for i, d in zip(layout.rhs_spec[2:], b, strict=True)]
+        padding = [(k - 1 - p, k - 1 - q) for k, (p, q) in zip(windows, padding, strict=True)]
     if transpose_kernel:
         w = sh.swapaxes(sh.flip(w, tuple(layout.rhs_spec[2:])), *layout.rhs_spec[:2])
     return conv_general_dilated(

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, cast
 
+from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike, DTypeLike
-from effax.arrays.axes import plain_axes, plain_axis, static_int
+from effax.arrays.axes import counted_axis, plain_axes, plain_axis, static_int
 from effax.arrays.binding import bind, bind1
 from effax.arrays.config import allowed
 from effax.arrays.conversion import as_value
+from effax.arrays.placed import on_device
 from effax.arrays.shared_docs import shared_docs
 from effax.ir import prims
+from effax.ir.dtypes import is_float
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import DotDimensionNumbers
 from effax.ir.prims.reduce import Cumulative, Reduction
@@ -32,6 +35,7 @@ _OPERANDS: Final = {
     "lhs": "left operand.",
     "rhs": "right operand.",
     "precision": 'precision of the products: None, "high", "highest" or a ``lax.Precision``.',
+    "out_sharding": "sharding of the result.",
     "preferred_element_type": "dtype in which products accumulate, and of the result.",
 }
 """Descriptions of the parameters that functions share."""
@@ -117,7 +121,7 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     Array(1, dtype=int32)
     """
     x = as_value(operand, "the operand of argmax")
-    return bind1(prims.Argmax(plain_axis(axis, x.ndim, "argmax"), allowed(index_dtype)), x)
+    return bind1(prims.Argmax(counted_axis(axis, x.ndim, "argmax"), allowed(index_dtype)), x)
 
 
 def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
@@ -135,7 +139,7 @@ def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     Array(1, dtype=int32)
     """
     x = as_value(operand, "the operand of argmin")
-    return bind1(prims.Argmin(plain_axis(axis, x.ndim, "argmin"), allowed(index_dtype)), x)
+    return bind1(prims.Argmin(counted_axis(axis, x.ndim, "argmin"), allowed(index_dtype)), x)
 
 
 def _cumulative(prim: type[Cumulative], operand: ArrayLike, axis: int, reverse: bool) -> Array:
@@ -247,7 +251,9 @@ def sort_key_val(
     return k, v
 
 
-def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
+def top_k(
+    operand: ArrayLike, k: int, *, axis: int = -1, is_stable: bool = True
+) -> tuple[Array, Array]:
     """Return the ``k`` largest elements along ``axis`` in descending order, and their indices.
 
     nan counts as largest, and of equal elements the first comes first.
@@ -256,6 +262,7 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
         operand: array or scalar.
         k: number of elements.
         axis: axis to select along.
+        is_stable: ignored; of equal elements the first comes first.
 
     Returns:
         Pair of arrays with size ``k`` along ``axis``; indices are int32.
@@ -286,6 +293,8 @@ def dot_general(
     dimension_numbers: DotDimensionNumbers,
     precision: object = None,
     preferred_element_type: DTypeLike | None = None,
+    *,
+    out_sharding: object = None,
 ) -> Array:
     """Contract two arrays, as StableHLO's ``dot_general``.
 
@@ -308,7 +317,11 @@ def dot_general(
         ),
     )
     wanted = None if preferred_element_type is None else allowed(preferred_element_type)
-    return bind1(prims.DotGeneral(numbers, wanted, plain_precision(precision)), a, b)
+    if a.dtype != b.dtype and is_float(a.dtype) and is_float(b.dtype):
+        dtype = pr.common_dtype((a, b), "dot_general")[0]
+        a, b = pr.converted(a, dtype, False), pr.converted(b, dtype, False)
+    made = bind1(prims.DotGeneral(numbers, wanted, plain_precision(precision)), a, b)
+    return on_device(made, out_sharding, "dot_general")
 
 
 @shared_docs(
@@ -323,6 +336,7 @@ def dot(
     dimension_numbers: DotDimensionNumbers | None = None,
     precision: object = None,
     preferred_element_type: DTypeLike | None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return the product of vectors or matrices, or the contraction by ``dimension_numbers``.
 
@@ -337,7 +351,8 @@ def dot(
         if not (a.ndim in (1, 2) and b.ndim in (1, 2)):
             raise IllTyped("dot takes vectors and matrices", "1 or 2 axes", f"{a.type}, {b.type}")
         dimension_numbers = (((a.ndim - 1,), (0,)), ((), ()))
-    return dot_general(a, b, dimension_numbers, precision, preferred_element_type)
+    made = dot_general(a, b, dimension_numbers, precision, preferred_element_type)
+    return on_device(made, out_sharding, "dot")
 
 
 @shared_docs(_OPERANDS, "Array of shape (..., n, m).")

@@ -9,14 +9,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from effax.arrays import creation, joining
+from effax.arrays import promotion as pr
 from effax.arrays import shapes as sh
 from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import plain_axis, plain_shape, static_int
 from effax.arrays.binding import bind1
 from effax.arrays.config import allowed
 from effax.arrays.conversion import as_value
+from effax.arrays.placed import on_device
 from effax.arrays.shapes import broadcast_shapes
-from effax.ir.errors import BadArgument
+from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import shape as prims
 from effax.lax.elementwise import operands
 
@@ -75,7 +77,11 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int]) -> Array:
 
 
 def broadcast_in_dim(
-    operand: ArrayLike, shape: Sequence[int], broadcast_dimensions: Sequence[int]
+    operand: ArrayLike,
+    shape: Sequence[int],
+    broadcast_dimensions: Sequence[int],
+    *,
+    out_sharding: object = None,
 ) -> Array:
     """Return ``operand`` with its axes mapped to those of a larger shape.
 
@@ -83,6 +89,7 @@ def broadcast_in_dim(
         operand: array or scalar.
         shape: sizes of the result.
         broadcast_dimensions: result axis of each operand axis; size 1 repeats.
+        out_sharding: sharding of the result.
 
     Returns:
         Array of shape ``shape``.
@@ -96,7 +103,8 @@ def broadcast_in_dim(
     """
     (x,) = operands("broadcast_in_dim", operand)
     sizes, dims = plain_shape(shape, "broadcast_in_dim"), tuple(broadcast_dimensions)
-    return bind1(prims.BroadcastInDim(sizes, dims), x)
+    made = bind1(prims.BroadcastInDim(sizes, dims), x)
+    return on_device(made, out_sharding, "broadcast_in_dim")
 
 
 def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
@@ -428,13 +436,16 @@ def iota(dtype: DTypeLike, size: int) -> Array:
     return broadcasted_iota(dtype, (size,), 0)
 
 
-def broadcasted_iota(dtype: DTypeLike, shape: Sequence[int], dimension: int) -> Array:
+def broadcasted_iota(
+    dtype: DTypeLike, shape: Sequence[int], dimension: int, *, out_sharding: object = None
+) -> Array:
     """Return an array with ``0, 1, 2, ...`` along an axis, constant along the others.
 
     Args:
         dtype: dtype of the result.
         shape: sizes of the result.
         dimension: axis to count along.
+        out_sharding: sharding of the result.
 
     Returns:
         Array of shape ``shape``.
@@ -444,24 +455,37 @@ def broadcasted_iota(dtype: DTypeLike, shape: Sequence[int], dimension: int) -> 
            [0, 1]], dtype=int32)
     """
     sizes = plain_shape(shape, "broadcasted_iota")
-    return bind1(prims.Iota(allowed(dtype), sizes, plain_axis(dimension, len(sizes), "iota")))
+    axis = plain_axis(dimension, len(sizes), "iota")
+    return on_device(bind1(prims.Iota(allowed(dtype), sizes, axis)), out_sharding, "iota")
 
 
-def full(shape: Sequence[int], fill_value: ArrayLike, dtype: DTypeLike | None = None) -> Array:
+def full(
+    shape: Sequence[int],
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    sharding: object = None,
+) -> Array:
     """Return an array filled with a scalar.
 
     Args:
         shape: sizes of the result.
         fill_value: scalar.
         dtype: dtype of the result, that of ``fill_value`` by default.
+        sharding: sharding of the result.
 
     Returns:
         Array of shape ``shape``.
 
+    Raises:
+        IllTyped: ``fill_value`` is not a scalar.
+
     >>> lax.full((2,), 7)
     Array([7, 7], dtype=int32, weak_type=True)
     """
-    return creation.full(shape, fill_value, dtype)
+    if pr.shape_of(fill_value):
+        raise IllTyped("full takes a scalar", "a scalar", str(pr.shape_of(fill_value)))
+    return creation.full(shape, fill_value, dtype, device=sharding)
 
 
 def full_like(

@@ -11,11 +11,12 @@ from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import plain_axis, plain_shape, sequence_of
 from effax.arrays.promotion import default_dtype
 from effax.arrays.shared_docs import shared_docs
-from effax.ir.dtypes import DType
+from effax.ir.dtypes import DType, is_complex, real_dtype
 from effax.ir.errors import BadArgument
 from effax.ir.types import Shape
 from effax.numpy import ufuncs as uf
 from effax.random import distributions as samples
+from effax.random.keys import split
 
 __all__ = [
     "Initializer",
@@ -42,6 +43,9 @@ Axes = int | Sequence[int]
 
 # Standard deviation of normal samples truncated to (-2, 2).
 _TRUNCATED: Final = 0.87962566103423978
+
+# Standard deviation of complex normal samples truncated to a modulus of at most 2.
+_TRUNCATED_DISC: Final = 0.95311164380491208
 
 
 _INITIALIZER: Final = {
@@ -227,12 +231,35 @@ def variance_scaling(
         if distribution == "normal":
             return uf.multiply(samples.normal(key, sizes, kind), uf.sqrt(variance))
         if distribution == "uniform":
+            if is_complex(kind):
+                # The mean square of the modulus is 1/2 on the unit disc.
+                scale_of_disc = uf.sqrt(uf.multiply(2, variance))
+                return uf.multiply(_of_disc(key, sizes, kind, None), scale_of_disc)
             found = samples.uniform(key, sizes, kind, -1.0, 1.0)
             return uf.multiply(found, uf.sqrt(uf.multiply(3, variance)))
+        if is_complex(kind):
+            deviation = uf.true_divide(uf.sqrt(variance), creation.asarray(_TRUNCATED_DISC, kind))
+            return uf.multiply(_of_disc(key, sizes, kind, 2.0), deviation)
         deviation = uf.true_divide(uf.sqrt(variance), creation.asarray(_TRUNCATED, kind))
         return uf.multiply(samples.truncated_normal(key, -2, 2, sizes, kind), deviation)
 
     return _initializer(sample, dtype)
+
+
+def _of_disc(key: ArrayLike, shape: Shape, dtype: DType, radius: float | None) -> Array:
+    """Return complex samples of a disc: uniform on the unit disc, or normal within a radius.
+
+    The square of the modulus of a normal sample is exponential: its inverse distribution function
+    is -log(1 - t), for t below 1 - exp(-radius²).
+    """
+    of_modulus, of_angle = split(key)
+    part = real_dtype(dtype)
+    t = samples.uniform(of_modulus, shape, part)
+    if radius is not None:
+        t = uf.negative(uf.log(uf.subtract(1, uf.multiply(1 - math.exp(-(radius**2)), t))))
+    angle = uf.multiply(2 * math.pi, samples.uniform(of_angle, shape, part))
+    turn = uf.exp(uf.multiply(1j, uf.astype(angle, dtype)))
+    return uf.multiply(uf.astype(uf.sqrt(t), dtype), turn)
 
 
 def _fans(shape: Shape, in_axis: Axes, out_axis: Axes, batch_axis: Axes) -> tuple[float, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import NamedTuple, Protocol, SupportsIndex, cast
 
 import numpy as np
@@ -14,13 +15,14 @@ from effax.arrays import promotion as pr
 from effax.arrays.array import Array, DTypeLike
 from effax.arrays.axes import no_out
 from effax.arrays.conversion import as_value
+from effax.arrays.placed import on_device
 from effax.arrays.shapes import diagonal, transpose
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.sizes import typical
 from effax.ir.state import cached
 from effax.ir.types import Shape
 from effax.numpy import ufuncs as uf
-from effax.numpy.products import contract
+from effax.numpy.products import Axes, contract
 from effax.numpy.reduce import sum
 
 __all__ = [
@@ -107,6 +109,8 @@ def einsum(
     optimize: Optimize = "auto",
     precision: object = None,
     preferred_element_type: DTypeLike | None = None,
+    out_sharding: object = None,
+    _dot_general: Callable[..., Array] | None = None,
 ) -> Array:
     """Return a sum of products, with axes named by letters.
 
@@ -120,6 +124,7 @@ def einsum(
             False keeps the given order.
         precision: precision of the products: None, "high", "highest" or a ``lax.Precision``.
         preferred_element_type: dtype in which products accumulate, and of the result.
+        out_sharding: sharding of the result.
 
     Returns:
         Array whose axes are those after ``->``.
@@ -144,12 +149,21 @@ def einsum(
         while len(parts) > 1:
             rest = [*(n for _, n in parts[2:]), step.output]
             made = _pair(
-                *parts[0], *parts[1], set("".join(rest)), precision, preferred_element_type
+                *parts[0],
+                *parts[1],
+                set("".join(rest)),
+                partial(
+                    _dot_general or _contracted,
+                    precision=precision,
+                    preferred_element_type=preferred_element_type,
+                ),
             )
             parts = [made, *parts[2:]]
         values.append(_in_order(*parts[0], step.output))
     (result,) = values
-    return result if preferred_element_type is None else uf.astype(result, preferred_element_type)
+    if preferred_element_type is not None:
+        result = uf.astype(result, preferred_element_type)
+    return on_device(result, out_sharding, "einsum")
 
 
 def _named(subscripts: object, operands: Sequence[object]) -> tuple[str, list[Array]]:
@@ -243,14 +257,23 @@ def _summed(x: Array, name: str, kept: set[str]) -> tuple[Array, str]:
     return sum(x, gone, x.dtype), "".join(c for c in name if c in kept)
 
 
+def _contracted(
+    x: Array,
+    y: Array,
+    numbers: tuple[tuple[Axes, Axes], tuple[Axes, Axes]],
+    precision: object,
+    preferred_element_type: DTypeLike | None,
+) -> Array:
+    return contract(x, y, *numbers, precision, preferred_element_type)
+
+
 def _pair(
     x: Array,
     x_name: str,
     y: Array,
     y_name: str,
     kept: set[str],
-    precision: object,
-    preferred_element_type: DTypeLike | None,
+    product_of: Callable[..., Array],
 ) -> tuple[Array, str]:
     """Contract two operands over the letters that are not kept."""
     x, x_name = _summed(x, x_name, kept | set(y_name))
@@ -258,16 +281,11 @@ def _pair(
     both = [c for c in x_name if c in y_name]
     batch = [c for c in both if c in kept]
     gone = [c for c in both if c not in kept]
-    product = contract(
-        x,
-        y,
-        (tuple(map(x_name.index, gone)), tuple(map(y_name.index, gone))),
-        (tuple(map(x_name.index, batch)), tuple(map(y_name.index, batch))),
-        precision,
-        preferred_element_type,
-    )
+    contracted = tuple(map(x_name.index, gone)), tuple(map(y_name.index, gone))
+    batched = tuple(map(x_name.index, batch)), tuple(map(y_name.index, batch))
+    product = product_of(x, y, (contracted, batched))
     rest = [c for c in x_name + y_name if c not in both]
-    if preferred_element_type is not None:
+    if product.dtype != x.dtype:
         product = uf.astype(product, x.dtype)
     return product, "".join(batch + rest)
 

@@ -312,11 +312,22 @@ def eigvalsh(
 
 @overload
 def svd(
-    a: ArrayLike, full_matrices: bool = True, compute_uv: Literal[True] = True
+    a: ArrayLike,
+    full_matrices: bool = True,
+    compute_uv: Literal[True] = True,
+    hermitian: bool = False,
 ) -> SVDResult: ...
 @overload
-def svd(a: ArrayLike, full_matrices: bool = True, *, compute_uv: Literal[False]) -> Array: ...
-def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | Array:
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = True,
+    *,
+    compute_uv: Literal[False],
+    hermitian: bool = False,
+) -> Array: ...
+def svd(
+    a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
+) -> SVDResult | Array:
     """Return the singular value decomposition ``a = U @ diag(S) @ Vh``.
 
     The leading component of each real row of Vh is positive. Vectors of equal singular values have
@@ -328,6 +339,7 @@ def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True) -> SV
         a: array of shape (..., n, m).
         full_matrices: whether to complete U and Vh to square matrices.
         compute_uv: whether to return the vectors.
+        hermitian: ignored; for compatibility with NumPy.
 
     Returns:
         SVDResult, S in descending order; only S without ``compute_uv``.
@@ -367,7 +379,13 @@ def svdvals(x: ArrayLike, /) -> Array:
     return svd(x, compute_uv=False)
 
 
-def pinv(a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False) -> Array:
+def pinv(
+    a: ArrayLike,
+    rtol: ArrayLike | None = None,
+    hermitian: bool = False,
+    *,
+    rcond: ArrayLike | None = None,
+) -> Array:
     """Return the Moore-Penrose pseudo-inverses of matrices.
 
     The derivative is that along matrices of the same rank (Golub and Pereyra 1973, 4.12), and
@@ -378,29 +396,46 @@ def pinv(a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False) -
         rtol: cutoff of singular values relative to the largest; by default ``10 * max(n, m) *
             eps``.
         hermitian: ignored; for compatibility with NumPy.
+        rcond: the former name of ``rtol``.
 
     Returns:
         Array of shape (..., m, n).
 
     Raises:
         IllTyped: ``a`` has fewer than 2 axes.
+        BadArgument: both ``rtol`` and ``rcond`` are given.
 
     >>> jnp.linalg.pinv(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
     Array([[0.5 , 0.  ],
            [0.  , 0.25]], dtype=float32)
     """
+    rtol = _one_cutoff(rtol, rcond, "rcond")
     x = matrices(a, "pinv", square=False)
     wide = _widened(x)
     least = None if rtol is None else uf.astype(as_value(rtol), real_dtype(wide.dtype))
     return uf.astype(pseudo_inverse(wide, least), x.dtype)
 
 
-def matrix_rank(M: ArrayLike, rtol: ArrayLike | None = None) -> Array:  # noqa: N803  NumPy's name
+def _one_cutoff(rtol: ArrayLike | None, other: ArrayLike | None, name: str) -> ArrayLike | None:
+    if rtol is not None and other is not None:
+        raise BadArgument(f"rtol and {name} are two cutoffs", "one of them", "both")
+    return other if rtol is None else rtol
+
+
+def matrix_rank(
+    M: ArrayLike,  # noqa: N803  NumPy's name
+    rtol: ArrayLike | None = None,
+    *,
+    hermitian: bool = False,
+    tol: ArrayLike | None = None,
+) -> Array:
     """Return the number of singular values above ``rtol`` times the largest.
 
     Args:
         M: array of shape (..., n, m).
         rtol: relative cutoff; by default ``max(n, m) * eps``.
+        hermitian: ignored; for compatibility with NumPy.
+        tol: absolute cutoff instead.
 
     Returns:
         Integer array without the last two axes.
@@ -413,9 +448,12 @@ def matrix_rank(M: ArrayLike, rtol: ArrayLike | None = None) -> Array:  # noqa: 
     """
     x = matrices(M, "matrix_rank", square=False)
     s = svdvals(x)
-    return sum(
-        uf.astype(uf.greater(s, cutoff(x, s, None if rtol is None else as_value(rtol))), int), -1
-    )
+    _one_cutoff(rtol, tol, "tol")
+    if tol is None:
+        least = cutoff(x, s, None if rtol is None else as_value(rtol))
+    else:
+        least = expand_dims(as_value(tol), -1)
+    return sum(uf.astype(uf.greater(s, least), int), -1)
 
 
 def sum_of_values(x: Array) -> Array:

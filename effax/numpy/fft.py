@@ -122,6 +122,13 @@ def _resized(x: Array, axis: int, size: int) -> Array:
     return bind1(Pad(tuple(config)), x, pr.literal(0.0, x.type.update(shape=())))
 
 
+def _two(axes: Axes, what: str) -> Axes:
+    """Return the axes. Raises BadArgument unless there are two."""
+    if axes is None or len(axes) != 2:
+        raise BadArgument(f"{what} transforms two axes", "two axes", str(axes), "use fftn")
+    return axes
+
+
 def _one(n: int | None) -> list[int] | None:
     return None if n is None else [n]
 
@@ -263,7 +270,7 @@ def fft2(
     >>> jnp.fft.fft2(jnp.array([[1.0, 0.0]]))
     Array([[1.+0.j, 1.+0.j]], dtype=complex64)
     """
-    return fftn(a, s, axes, norm)
+    return fftn(a, s, _two(axes, "fft2"), norm)
 
 
 @shared_docs(_TRANSFORM, "Complex array, sizes ``s`` along ``axes``.")
@@ -275,7 +282,7 @@ def ifft2(
     >>> jnp.fft.ifft2(jnp.array([[2.0, 0.0]]))
     Array([[1.+0.j, 1.+0.j]], dtype=complex64)
     """
-    return ifftn(a, s, axes, norm)
+    return ifftn(a, s, _two(axes, "ifft2"), norm)
 
 
 @shared_docs(_TRANSFORM, "Complex array, size ``s[-1] // 2 + 1`` along the last axis.")
@@ -290,7 +297,7 @@ def rfft2(
     >>> jnp.fft.rfft2(jnp.array([[1.0, 0.0]]))
     Array([[1.+0.j, 1.+0.j]], dtype=complex64)
     """
-    return rfftn(a, s, axes, norm)
+    return rfftn(a, s, _two(axes, "rfft2"), norm)
 
 
 @shared_docs(_TRANSFORM, "Real array, sizes ``s`` along ``axes``.")
@@ -302,4 +309,4 @@ def irfft2(
     >>> jnp.fft.irfft2(jnp.array([[2.0, 0.0]]))
     Array([[1., 1.]], dtype=float32)
     """
-    return irfftn(a, s, axes, norm)
+    return irfftn(a, s, _two(axes, "irfft2"), norm)

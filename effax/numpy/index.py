@@ -183,6 +183,8 @@ def take_along_axis(
     axis: int | None = -1,
     mode: str | None = None,
     fill_value: ArrayLike | None = None,
+    *,
+    wrap_negative_indices: bool = True,
 ) -> Array:
     """Return the elements of ``arr`` at ``indices``, aligned with the other axes.
 
@@ -192,6 +194,7 @@ def take_along_axis(
         axis: axis to index; None flattens.
         mode: as in :func:`take`; "clip" clamps what is out of bounds on either end.
         fill_value: as in :func:`take`.
+        wrap_negative_indices: whether negative ones count from the end.
 
     Returns:
         Array of the broadcast shape of ``indices``.
@@ -212,7 +215,10 @@ def take_along_axis(
     lone = [1 if i == place else n for i, n in enumerate(x.shape)]
     shape = pr.broadcast_shapes([tuple(lone), at.shape], "take_along_axis")
     size = x.shape[place]
-    at = remainder(at, size) if mode == "wrap" else wrapped(at, size)
+    if mode == "wrap":
+        at = remainder(at, size)
+    elif wrap_negative_indices:
+        at = wrapped(at, size)
     picks = [at if i == place else _line(n, shape, i) for i, n in enumerate(x.shape)]
     indexer = Indexer((Pick(None),) * x.ndim)
     chosen = Selection.of(indexer, tuple(picks))

@@ -171,7 +171,10 @@ def vectorize(
             for i, x in zip(places, xs, strict=False):
                 full[i] = x
             rest = dict(zip(names, xs[len(places) :], strict=True))
-            return given_fun(*full, **rest, **by_name)
+            made = given_fun(*full, **rest, **by_name)
+            if results is not None:
+                _check_results(made, results, sizes, signature)
+            return made
 
         dims: Sequence[Sequence[str]] = [()] * len(given) if inner is None else inner
         if len(dims) != len(given):
@@ -180,7 +183,7 @@ def vectorize(
                 expected=f"{len(dims)} arguments for {signature}",
                 found=str(len(given)),
             )
-        outer = _outer_shape(given, dims)
+        outer, sizes = _outer_shape(given, dims)
         mapped: Callable[..., object] = element
         aligned = []
         ranks = [x.ndim - len(d) for x, d in zip(given, dims, strict=True)]
@@ -196,7 +199,7 @@ def vectorize(
             if any(f is not None for f in flags):
                 mapped = vmap(mapped, in_axes=tuple(flags))
         made = mapped(*aligned)
-        return cast(R, _with_ones(made, outer, given, ranks, results))
+        return cast(R, _with_ones(made, outer, given, ranks))
 
     return vectorized
 
@@ -217,8 +220,33 @@ def _parsed(signature: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]
     return sides[0], sides[1]
 
 
-def _outer_shape(given: Sequence[Array], dims: Sequence[Sequence[str]]) -> tuple[int, ...]:
-    """Return the broadcast shape of all other axes. Raises IllTyped where sizes differ."""
+def _check_results(
+    made: object, results: Sequence[Sequence[str]], sizes: dict[str, int], signature: str | None
+) -> None:
+    """Raise IllTyped where a result of an element does not have the axes of the signature."""
+    found = made if isinstance(made, tuple | list) else [made]
+    if len(found) != len(results) or (len(results) > 1 and not isinstance(made, tuple | list)):
+        raise BadArgument(
+            "the number of results differs from the signature", str(len(results)), str(len(found))
+        )
+    sizes = dict(sizes)
+    for i, (x, names) in enumerate(zip(found, results, strict=True)):
+        type_ = as_value(x, f"result {i} of a vectorized function").type
+        fits = len(type_.shape) == len(names)
+        if not fits or any(
+            sizes.setdefault(k, n) != n for k, n in zip(names, type_.shape, strict=False)
+        ):
+            raise IllTyped(
+                f"result {i} of a vectorized function contradicts the signature {signature!r}",
+                expected=", ".join(f"{k}={sizes[k]}" if k in sizes else k for k in names),
+                found=str(type_),
+            )
+
+
+def _outer_shape(
+    given: Sequence[Array], dims: Sequence[Sequence[str]]
+) -> tuple[tuple[int, ...], dict[str, int]]:
+    """Return the broadcast shape of other axes, and sizes. Raises IllTyped where sizes differ."""
     sizes: dict[str, int] = {}
     for x, names in zip(given, dims, strict=True):
         if x.ndim < len(names):
@@ -229,7 +257,7 @@ def _outer_shape(given: Sequence[Array], dims: Sequence[Sequence[str]]) -> tuple
                     f"the axis {name} has two sizes", f"size {sizes[name]}", f"{n} in {x.type}"
                 )
     shapes = [x.shape[: x.ndim - len(names)] for x, names in zip(given, dims, strict=True)]
-    return pr.broadcast_shapes(shapes, "vectorize")
+    return pr.broadcast_shapes(shapes, "vectorize"), sizes
 
 
 def _with_ones(
@@ -237,7 +265,6 @@ def _with_ones(
     outer: tuple[int, ...],
     given: Sequence[Array],
     ranks: Sequence[int],
-    results: Sequence[Sequence[str]] | None,
 ) -> object:
     """Restore the axes of size 1 that were not mapped over."""
     ones = [
@@ -248,9 +275,4 @@ def _with_ones(
             for x, rank in zip(given, ranks, strict=True)
         )
     ]
-    n_results = len(made) if isinstance(made, tuple) else 1
-    if results is not None and len(results) != n_results:
-        raise BadArgument(
-            "the number of results differs from the signature", str(len(results)), str(n_results)
-        )
     return tree.map(lambda x: expand_dims(x, ones) if ones else x, made)

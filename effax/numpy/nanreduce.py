@@ -17,6 +17,7 @@ from effax.numpy.reduce import (
     REDUCTION,
     argmax,
     argmin,
+    boolean_mask,
     cumprod,
     cumsum,
     max,
@@ -38,6 +39,7 @@ def _without_nan(
 ) -> tuple[Array, ArrayLike | None]:
     """Return the array and the mask of elements that count: those in ``where`` that are not nan."""
     x = as_value(a, f"the argument of {what}")
+    where = boolean_mask(where, what)
     if not is_inexact_dtype(x.dtype):
         return x, where
     kept = uf.invert(isnan(x))
@@ -167,6 +169,7 @@ def nanvar(
     ddof: int = 0,
     keepdims: bool = False,
     where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
 ) -> Array:
     """Return the variance of the elements along ``axis`` that are not nan.
 
@@ -175,9 +178,9 @@ def nanvar(
     """
     x, kept = _without_nan(a, where, "nanvar")
     if kept is None:
-        return var(x, axis, dtype, out, ddof, keepdims)
+        return var(x, axis, dtype, out, ddof, keepdims, mean=mean)
     # A nan that does not count must not reach the derivative either.
-    return var(_filled(x, 0), axis, dtype, out, ddof, keepdims, where=kept)
+    return var(_filled(x, 0), axis, dtype, out, ddof, keepdims, where=kept, mean=mean)
 
 
 @shared_docs(
@@ -192,13 +195,14 @@ def nanstd(
     ddof: int = 0,
     keepdims: bool = False,
     where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
 ) -> Array:
     """Return the standard deviation of the elements along ``axis`` that are not nan.
 
     >>> jnp.nanstd(jnp.array([1.0, jnp.nan, 3.0]))
     Array(1., dtype=float32)
     """
-    return uf.magnitude(nanvar(a, axis, dtype, out, ddof, keepdims, where))
+    return uf.magnitude(nanvar(a, axis, dtype, out, ddof, keepdims, where, mean))
 
 
 @shared_docs(POSITION, "Integer array without the reduced axis.")

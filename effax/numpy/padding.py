@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -10,13 +10,24 @@ import numpy as np
 from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike
 from effax.arrays.axes import static_int
+from effax.arrays.batching import vmap
 from effax.arrays.binding import bind1
 from effax.arrays.conversion import as_value
-from effax.arrays.shapes import taken_along
+from effax.arrays.shapes import (
+    flip,
+    moveaxis,
+    reshape,
+    slice_along,
+    squeeze,
+    taken_along,
+)
 from effax.ir.errors import BadArgument, IllTyped, NotSupported
 from effax.ir.prims import Pad
 from effax.ir.syntax import Lit
 from effax.numpy import ufuncs as uf
+from effax.numpy.arithmetic import floor_divide
+from effax.numpy.join import concatenate, repeat
+from effax.numpy.ranges import arange, linspace
 
 __all__ = [
     "pad",
@@ -26,29 +37,43 @@ PadWidth = int | Sequence[int] | Sequence[Sequence[int]] | np.ndarray
 
 _FROM_INSIDE: Final = ("edge", "reflect", "symmetric", "wrap")
 
+_OF_ENDS: Final = ("maximum", "mean", "median", "minimum")
+
+PadFunction = Callable[[Array, tuple[int, int], int, dict[str, object]], Array]
+"""A function of a vector, the widths of its padding, its axis and further keywords."""
+
 
 def pad(
     array: ArrayLike,
     pad_width: PadWidth,
-    mode: str = "constant",
+    mode: str | PadFunction = "constant",
     *,
     constant_values: ArrayLike | Sequence[object] = 0,
+    end_values: ArrayLike | Sequence[object] = 0,
+    stat_length: PadWidth | None = None,
     reflect_type: str = "even",
+    **kwargs: object,
 ) -> Array:
     """Return ``array`` with elements added before and after each axis.
 
     Args:
         array: array or scalar.
         pad_width: number of elements: one for all, ``(before, after)``, or one pair per axis.
-        mode: "constant", "empty" (zeros), "edge", "reflect", "symmetric" or "wrap".
+        mode: "constant", "empty" (zeros), "edge", "reflect", "symmetric", "wrap", "linear_ramp",
+            "maximum", "mean", "median" or "minimum"; or a function of each vector along an axis,
+            padded with zeros, which returns it whole.
         constant_values: constants, in the forms of ``pad_width``.
-        reflect_type: must be "even".
+        end_values: values at the ends of "linear_ramp", in the forms of ``pad_width``.
+        stat_length: numbers of elements at the ends that "mean" and others take; None for all.
+        reflect_type: "even", or "odd" for twice the end minus the reflected elements.
+        **kwargs: passed to a function.
 
     Returns:
         Array of the dtype of ``array``.
 
     Raises:
-        BadArgument: an unknown mode, a negative width, or an empty axis whose elements repeat.
+        NotSupported: an unknown mode.
+        BadArgument: a negative width, or an empty axis whose elements repeat.
 
     >>> jnp.pad(jnp.array([1, 2]), (1, 2))
     Array([0, 1, 2, 0, 0], dtype=int32)
@@ -57,19 +82,29 @@ def pad(
     widths = _widths(pad_width, x.ndim)
     if mode in ("constant", "empty"):
         return _with_constants(x, widths, constant_values if mode == "constant" else 0)
+    if callable(mode):
+        return _by_function(_with_constants(x, widths, 0), widths, mode, kwargs)
+    if mode == "linear_ramp":
+        return _with_ramps(x, widths, pairs_of(end_values, x.ndim, "end_values"))
+    if mode in _OF_ENDS:
+        lengths = None if stat_length is None else _widths(stat_length, x.ndim)
+        return _with_statistics(x, widths, mode, lengths)
     if mode not in _FROM_INSIDE:
         raise NotSupported(
-            "unknown mode of pad", f"constant, empty, {', '.join(_FROM_INSIDE)}", repr(mode)
+            "unknown mode of pad",
+            f"constant, empty, linear_ramp, {', '.join((*_FROM_INSIDE, *_OF_ENDS))}",
+            repr(mode),
         )
-    if reflect_type != "even":
-        raise BadArgument(
-            "unsupported reflection of pad", "reflect_type 'even'", repr(reflect_type)
-        )
+    if reflect_type not in ("even", "odd"):
+        raise BadArgument("unknown reflection of pad", "'even' or 'odd'", repr(reflect_type))
     for axis, (before, after) in enumerate(widths):
         if before == after == 0:
             continue
         if x.shape[axis] == 0:
             raise BadArgument(f"pad cannot repeat elements of the empty axis {axis}")
+        if reflect_type == "odd" and mode in ("reflect", "symmetric"):
+            x = _oddly_reflected(x, axis, (before, after), int(mode == "reflect"))
+            continue
         # NumPy pads the positions as it would pad the elements.
         positions = np.pad(np.arange(x.shape[axis]), (before, after), mode=mode)  # type: ignore[call-overload]  # checked above
         x = taken_along(x, axis, positions)
@@ -89,6 +124,104 @@ def _widths(pad_width: PadWidth, ndim: int) -> list[tuple[int, int]]:
     if any(a < 0 or b < 0 for a, b in widths):
         raise BadArgument("a width of pad is negative", "widths of at least 0", str(pad_width))
     return widths
+
+
+def pairs_of(values: object, ndim: int, what: str) -> list[tuple[ArrayLike, ArrayLike]]:
+    """Return a pair for each axis, of one value, a pair or pairs. Raises BadArgument."""
+    try:
+        table = np.broadcast_to(np.asarray(values), (ndim, 2))
+    except ValueError:
+        expected = f"values that broadcast to shape {(ndim, 2)}"
+        raise BadArgument(f"{what} of pad does not fit", expected, str(values)) from None
+    return [(first, last) for first, last in table]
+
+
+def _by_function(
+    x: Array, widths: list[tuple[int, int]], f: PadFunction, kwargs: dict[str, object]
+) -> Array:
+    for axis, pair in enumerate(widths):
+        moved = moveaxis(x, axis, -1)
+        rows = reshape(moved, (-1, moved.shape[-1]))
+        # The argument is evaluated when the function is called, in this iteration.
+        made = vmap(lambda row, pair=pair, axis=axis: f(row, pair, axis, kwargs))(rows)
+        x = moveaxis(reshape(uf.astype(made, x.dtype), moved.shape), -1, axis)
+    return x
+
+
+def _with_ramps(
+    x: Array, widths: list[tuple[int, int]], ends: list[tuple[ArrayLike, ArrayLike]]
+) -> Array:
+    for axis, ((before, after), (first, last)) in enumerate(zip(widths, ends, strict=True)):
+        sides = []
+        for width, end, at in ((before, first, 0), (after, last, x.shape[axis] - 1)):
+            edge = squeeze(slice_along(x, axis, at, at + 1), axis)
+            sides.append(_ramp(end, edge, width, axis))
+        x = concatenate([sides[0], x, flip(sides[1], axis)], axis)
+    return x
+
+
+def _ramp(end: ArrayLike, edge: Array, width: int, axis: int) -> Array:
+    """Return ``width`` values from an end towards the edge of an array, along a new axis."""
+    if edge.dtype.kind not in "iu":
+        return linspace(end, edge, width, endpoint=False, dtype=edge.dtype, axis=axis)
+    # In integers, since a quotient that is rounded down would make a small error a whole one.
+    wide = uf.astype(edge, int)
+    steps = reshape(arange(width), (width, *(1,) * edge.ndim))
+    risen = floor_divide(uf.multiply(uf.subtract(wide, end), steps), max(width, 1))
+    return uf.astype(moveaxis(uf.add(risen, end), 0, axis), edge.dtype)
+
+
+def _with_statistics(
+    x: Array, widths: list[tuple[int, int]], mode: str, lengths: list[tuple[int, int]] | None
+) -> Array:
+    from effax.numpy import quantiles, reduce, statistics
+
+    functions: dict[str, Callable[..., Array]] = {
+        "maximum": reduce.max,
+        "mean": statistics.mean,
+        "median": quantiles.median,
+        "minimum": reduce.min,
+    }
+    for axis, (before, after) in enumerate(widths):
+        n = x.shape[axis]
+        first, last = (n, n) if lengths is None else (min(k, n) for k in lengths[axis])
+        if min(first, last) < 1:
+            raise BadArgument(f"pad of {mode} takes elements", "stat_length of at least 1", "0")
+        parts = [slice_along(x, axis, 0, first), slice_along(x, axis, n - last, n)]
+        values = [functions[mode](part, axis, keepdims=True) for part in parts]
+        if x.dtype.kind in "iu" and values[0].dtype.kind not in "iu":
+            values = [uf.rint(value) for value in values]
+        sides = [
+            repeat(uf.astype(value, x.dtype), width, axis)
+            for value, width in zip(values, (before, after), strict=True)
+        ]
+        x = concatenate([sides[0], x, sides[1]], axis)
+    return x
+
+
+def _oddly_reflected(x: Array, axis: int, widths: tuple[int, int], skipped: int) -> Array:
+    """Pad by twice the end minus reflected elements, ``skipped`` from the end, as often as needed.
+
+    The padded array is reflected again where one reflection has too few elements, as in NumPy.
+    """
+    before, after = widths
+    if x.shape[axis] == 1 and skipped:
+        return pad(x, [(before, after) if i == axis else (0, 0) for i in range(x.ndim)], "edge")
+    while before or after:
+        n = x.shape[axis]
+        low, high = min(before, n - skipped), min(after, n - skipped)
+        ends = slice_along(x, axis, 0, 1), slice_along(x, axis, n - 1, n)
+        inner = (
+            slice_along(x, axis, skipped, skipped + low),
+            slice_along(x, axis, n - skipped - high, n - skipped),
+        )
+        left, right = (
+            uf.subtract(uf.multiply(2, end), flip(part, axis))
+            for end, part in zip(ends, inner, strict=True)
+        )
+        x = concatenate([left, x, right], axis)
+        before, after = before - low, after - high
+    return x
 
 
 def _with_constants(x: Array, widths: list[tuple[int, int]], values: object) -> Array:

@@ -8,7 +8,7 @@ from typing import overload
 import numpy as np
 
 from effax.arrays import promotion as pr
-from effax.arrays.array import Array, ArrayLike
+from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.assignment import fill_of
 from effax.arrays.axes import nonnegative, plain_shape
 from effax.arrays.conversion import as_value, from_numpy
@@ -22,7 +22,9 @@ from effax.numpy import ufuncs as uf
 from effax.numpy.arithmetic import floor_divide, remainder
 from effax.numpy.index import take
 from effax.numpy.join import stack
+from effax.numpy.predicates import logical_or
 from effax.numpy.ranges import arange, meshgrid
+from effax.numpy.reduce import any as any_
 from effax.numpy.sorting import first_true
 
 __all__ = [
@@ -266,36 +268,62 @@ def unravel_index(indices: ArrayLike, shape: int | Sequence[int]) -> tuple[Array
 
 
 def ravel_multi_index(
-    multi_index: Sequence[ArrayLike], dims: Sequence[int], mode: str = "clip"
+    multi_index: Sequence[ArrayLike],
+    dims: Sequence[int],
+    mode: str = "raise",
+    order: str = "C",
+    *,
+    dtype: DTypeLike | None = None,
 ) -> Array:
     """Return indices into a shape as flat indices.
 
     Args:
         multi_index: one integer array per axis.
         dims: sizes of the array indexed.
-        mode: out of bounds, "clip" clamps and "wrap" is modulo.
+        mode: out of bounds, "raise" raises, "clip" clamps and "wrap" is modulo.
+        order: "C" for a row-major order, "F" for a column-major one.
+        dtype: integer dtype of the result.
 
     Returns:
         Integer array of the broadcast shape.
 
     Raises:
-        BadArgument: the lengths differ, or an unknown mode.
+        BadArgument: the lengths differ, or an unknown mode or order.
+        BadArgument: an index is out of bounds, and the mode "raise".
+        ConcretizationError: an index is traced, and the mode "raise".
 
     >>> jnp.ravel_multi_index((jnp.array([1]), jnp.array([1])), (2, 2))
     Array([3], dtype=int32)
     """
-    if len(multi_index) != len(dims) or mode not in ("clip", "wrap"):
+    if len(multi_index) != len(dims):
         raise BadArgument(
-            "ravel_multi_index takes one array per axis, and mode 'clip' or 'wrap'",
-            expected=f"{len(dims)} arrays, mode 'clip' or 'wrap'",
-            found=f"{len(multi_index)} arrays, mode {mode!r}",
+            "ravel_multi_index takes one array per axis", str(len(dims)), str(len(multi_index))
+        )
+    if mode not in ("raise", "clip", "wrap") or order not in ("C", "F"):
+        raise BadArgument(
+            "unknown mode or order of ravel_multi_index",
+            expected="mode 'raise', 'clip' or 'wrap', order 'C' or 'F'",
+            found=f"mode {mode!r}, order {order!r}",
         )
     flat: ArrayLike = 0
-    for i, (index, n) in enumerate(zip(multi_index, dims, strict=True)):
+    axes = list(enumerate(zip(multi_index, dims, strict=True)))
+    for i, (index, n) in axes if order == "C" else reversed(axes):
         at = integer_positions(index, f"index {i} of ravel_multi_index")
-        inside = uf.minimum(uf.maximum(at, 0), n - 1) if mode == "clip" else remainder(at, n)
-        flat = uf.add(uf.multiply(flat, n), inside)
-    return as_value(flat)
+        flat = uf.add(uf.multiply(flat, n), _inside(at, n, mode))
+    return as_value(flat) if dtype is None else uf.astype(flat, dtype)
+
+
+def _inside(at: Array, size: int, mode: str) -> Array:
+    """Return positions along an axis in its bounds."""
+    if mode == "raise":
+        if bool(any_(logical_or(uf.less(at, 0), uf.greater_equal(at, size)))):
+            raise BadArgument(
+                "an index of ravel_multi_index is out of bounds",
+                expected=f"at least 0 and less than {size}",
+                found=str(at),
+            )
+        return at
+    return uf.minimum(uf.maximum(at, 0), size - 1) if mode == "clip" else remainder(at, size)
 
 
 def indices(

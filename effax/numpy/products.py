@@ -7,6 +7,7 @@ from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.binding import bind1
 from effax.arrays.config import allowed
 from effax.arrays.conversion import as_value
+from effax.arrays.placed import on_device
 from effax.arrays.shapes import (
     broadcast_to,
     expand_dims,
@@ -68,6 +69,7 @@ def dot(
     *,
     precision: object = None,
     preferred_element_type: DTypeLike | None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Contract the last axis of ``a`` with the last but one, or only, axis of ``b``.
 
@@ -76,6 +78,7 @@ def dot(
         b: array or scalar.
         precision: precision of the products: None, "high", "highest" or a ``lax.Precision``.
         preferred_element_type: dtype in which products accumulate, and of the result.
+        out_sharding: sharding of the result.
 
     Returns:
         Array of the remaining axes of ``a``, then of ``b``; a product where one is a scalar.
@@ -88,11 +91,13 @@ def dot(
     """
     x, y = promoted_pair(a, b, "dot")
     if not x.ndim or not y.ndim:
-        return contract(x, y, ((), ()), ((), ()), precision, preferred_element_type)
+        made = contract(x, y, ((), ()), ((), ()), precision, preferred_element_type)
+        return on_device(made, out_sharding, "dot")
     place = 0 if y.ndim == 1 else y.ndim - 2
     check_sizes(x, x.ndim - 1, y, place, "dot")
     pairs = ((x.ndim - 1,), (place,))
-    return contract(x, y, pairs, ((), ()), precision, preferred_element_type)
+    made = contract(x, y, pairs, ((), ()), precision, preferred_element_type)
+    return on_device(made, out_sharding, "dot")
 
 
 def matmul(
@@ -101,6 +106,7 @@ def matmul(
     *,
     precision: object = None,
     preferred_element_type: DTypeLike | None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return the matrix product over the last two axes; leading axes broadcast.
 
@@ -109,6 +115,7 @@ def matmul(
         b: array of matrices, or a vector (a column).
         precision: precision of the products: None, "high", "highest" or a ``lax.Precision``.
         preferred_element_type: dtype in which products accumulate, and of the result.
+        out_sharding: sharding of the result.
 
     Returns:
         Array of shape (..., n, m), without n or m where that operand is a vector.
@@ -139,7 +146,8 @@ def matmul(
     pairs = ((x.ndim - 1,), (place,))
     product = contract(x, y, pairs, batch, precision, preferred_element_type)
     # The row axis of one matrix stands before the batch axes of many.
-    return moveaxis(product, 0, -2) if x.ndim == 2 and y.ndim > 2 else product
+    product = moveaxis(product, 0, -2) if x.ndim == 2 and y.ndim > 2 else product
+    return on_device(product, out_sharding, "matmul")
 
 
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:

@@ -16,12 +16,13 @@ from effax.arrays.shapes import (
     reshape,
 )
 from effax.arrays.shared_docs import shared_docs
-from effax.ir.errors import BadArgument
+from effax.ir.errors import BadArgument, IllTyped
 from effax.numpy import ufuncs as uf
+from effax.numpy.index import take_along_axis
 from effax.numpy.predicates import isnan
 from effax.numpy.reduce import any as any_
-from effax.numpy.reduce import sum
-from effax.numpy.sorting import sort
+from effax.numpy.reduce import argmax, cumsum, sum
+from effax.numpy.sorting import argsort, sort
 
 __all__ = [
     "median", "nanmedian", "nanquantile", "percentile", "quantile",
@@ -36,6 +37,7 @@ _QUANTILE: Final = {
     "overwrite_input": "unsupported.",
     "method": "interpolation, see :func:`quantile`.",
     "keepdims": "whether reduced axes remain with size 1.",
+    "weights": 'weights of the elements, or of those along one axis; of method "inverted_cdf".',
 }
 """Descriptions of the parameters that functions share."""
 
@@ -43,7 +45,7 @@ _QUANTILE: Final = {
 @shared_docs(
     _QUANTILE,
     "Inexact array: axes of ``q``, then the remaining axes of ``a``.",
-    method='interpolation: "linear", "lower", "higher", "midpoint" or "nearest".',
+    method='interpolation: "linear", "lower", "higher", "midpoint", "nearest" or "inverted_cdf".',
 )
 def quantile(
     a: ArrayLike,
@@ -53,6 +55,8 @@ def quantile(
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
 ) -> Array:
     """Return the ``q``-quantiles of the elements along ``axis``.
 
@@ -62,7 +66,7 @@ def quantile(
     >>> jnp.quantile(jnp.array([1.0, 2.0, 4.0]), 0.75)
     Array(3., dtype=float32)
     """
-    return _quantile(a, q, axis, out, overwrite_input, method, keepdims, False)
+    return _quantile(a, q, axis, out, overwrite_input, method, keepdims, False, weights)
 
 
 @shared_docs(_QUANTILE, "Inexact array: axes of ``q``, then the remaining axes of ``a``.")
@@ -74,13 +78,15 @@ def nanquantile(
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
 ) -> Array:
     """Return the ``q``-quantiles of the elements along ``axis`` that are not nan.
 
     >>> jnp.nanquantile(jnp.array([1.0, jnp.nan, 4.0]), 0.5)
     Array(2.5, dtype=float32)
     """
-    return _quantile(a, q, axis, out, overwrite_input, method, keepdims, True)
+    return _quantile(a, q, axis, out, overwrite_input, method, keepdims, True, weights)
 
 
 @shared_docs(
@@ -96,13 +102,16 @@ def percentile(
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
 ) -> Array:
     """Return the ``q``-th percentiles of the elements along ``axis``.
 
     >>> jnp.percentile(jnp.array([1.0, 2.0, 4.0]), 75)
     Array(3., dtype=float32)
     """
-    return quantile(a, uf.true_divide(q, 100), axis, out, overwrite_input, method, keepdims)
+    part = uf.true_divide(q, 100)
+    return quantile(a, part, axis, out, overwrite_input, method, keepdims, weights=weights)
 
 
 @shared_docs(_QUANTILE, "Inexact array without the reduced axes.")
@@ -146,6 +155,7 @@ def _quantile(
     method: str,
     keepdims: bool,
     skip_nan: bool,
+    weights: ArrayLike | None = None,
 ) -> Array:
     no_out(out, "quantile")
     if overwrite_input:
@@ -155,18 +165,49 @@ def _quantile(
     x = as_value(a, "the argument of quantile")
     dtype = pr.inexact(*pr.common_dtype((x, q), "quantile"))[0]
     x, part = pr.converted(x, dtype, False), pr.converted(as_value(q), dtype, False)
+    if part.ndim > 1:
+        raise IllTyped("quantile takes a scalar or a vector of quantiles", "q[n]", str(part.type))
     axes = plain_axes(axis, x.ndim, "quantile")
     kept = [n for i, n in enumerate(x.shape) if i not in axes]
     count = math.prod(x.shape[i] for i in axes)
     if count == 0:
         raise BadArgument("quantile of an empty array", "at least one element", str(x.type))
     lines = reshape(moveaxis(x, axes, range(len(axes))), (count, *kept))
-    ordered = sort(lines, 0)
-    found = _between(ordered, part, count, method, skip_nan)
+    if weights is not None or method == "inverted_cdf":
+        w = _weight_lines(weights, x, axes, method)
+        found = _by_weight(lines, reshape(w, lines.shape), part, skip_nan)
+    else:
+        found = _between(sort(lines, 0), part, count, method, skip_nan)
     if keepdims:
         shape = [1 if i in axes else n for i, n in enumerate(x.shape)]
         found = reshape(found, (*part.shape, *shape))
     return found
+
+
+def _weight_lines(weights: ArrayLike | None, x: Array, axes: tuple[int, ...], method: str) -> Array:
+    """Return a weight for each element, the reduced axes first."""
+    if method != "inverted_cdf":
+        raise BadArgument("quantile with weights has one method", "inverted_cdf", repr(method))
+    w = pr.converted(as_value(1 if weights is None else weights), x.dtype, False)
+    if w.ndim == 1 and len(axes) == 1 and w.shape != x.shape:
+        w = reshape(w, [w.shape[0] if i in axes else 1 for i in range(x.ndim)])
+    if w.shape and any(m not in (1, n) for m, n in zip(w.shape, x.shape, strict=True)):
+        raise IllTyped("the weights of quantile do not fit", str(x.shape), str(w.shape))
+    return moveaxis(broadcast_to(w, x.shape), axes, range(len(axes)))
+
+
+def _by_weight(lines: Array, weights: Array, part: Array, skip_nan: bool) -> Array:
+    """Return the first elements whose cumulative weight is at least the part of the whole."""
+    missing = isnan(lines)
+    w = uf.where(missing, 0, weights)
+    order = argsort(lines, 0)
+    ordered, w = take_along_axis(lines, order, 0), take_along_axis(w, order, 0)
+    upto = cumsum(w, 0)
+    share = uf.multiply(reshape(part, (*part.shape, *(1,) * lines.ndim)), upto[-1])
+    reached = uf.bitwise_and(uf.greater_equal(upto, share), uf.greater(w, 0))
+    place = argmax(reached, part.ndim)
+    found = _elements(ordered, uf.astype(place, ordered.dtype))
+    return found if skip_nan else uf.where(any_(missing, 0), float("nan"), found)
 
 
 def _between(ordered: Array, part: Array, count: int, method: str, skip_nan: bool) -> Array:
@@ -205,8 +246,6 @@ def _between(ordered: Array, part: Array, count: int, method: str, skip_nan: boo
 
 def _elements(ordered: Array, place: Array) -> Array:
     """Return ``ordered[place[i, j], j]``, for positions along the first axis."""
-    from effax.numpy.index import take_along_axis
-
     extra = place.ndim - (ordered.ndim - 1)
     line = ordered.shape[1:]
     lead = place.shape[:extra]

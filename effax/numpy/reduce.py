@@ -75,13 +75,21 @@ def _strong(x: Array) -> Array:
     return pr.converted(x, x.dtype, False)
 
 
-def _where_else(x: Array, where: ArrayLike | None, neutral: float, what: str) -> Array:
-    """Return ``x`` with the neutral element where the mask is false."""
+def boolean_mask(where: ArrayLike | None, what: str) -> Array | None:
+    """Return the mask of a reduction, or None for all elements. Raises IllTyped for numbers."""
     if where is None:
-        return x
+        return None
     mask = as_value(where, f"the mask of {what}")
     if family(mask.dtype) != "bool":
         raise IllTyped(f"the mask of {what} is not boolean", "a boolean array", str(mask.type))
+    return mask
+
+
+def _where_else(x: Array, where: ArrayLike | None, neutral: float, what: str) -> Array:
+    """Return ``x`` with the neutral element where the mask is false."""
+    mask = boolean_mask(where, what)
+    if mask is None:
+        return x
     shape = pr.broadcast_shapes([x.shape, mask.shape], what)
     return uf.masked(broadcast_to(mask, shape), broadcast_to(x, shape), neutral)
 
@@ -238,7 +246,10 @@ def _extreme(
     found = _kept_dims(bind1(prim, x), axes, keepdims)
     if initial is None:
         return found
-    return (uf.maximum if greatest else uf.minimum)(found, asarray(initial, found.dtype))
+    bound = asarray(initial, found.dtype)
+    if bound.shape:
+        raise IllTyped(f"initial of {what} is not a scalar", "a scalar", str(bound.type))
+    return (uf.maximum if greatest else uf.minimum)(found, bound)
 
 
 amax = max

@@ -20,6 +20,8 @@ _SEGMENTS: Final = {
     "num_segments": "length of the result; ``max(segment_ids) + 1`` by default.",
     "indices_are_sorted": "unused promise.",
     "unique_indices": "unused promise.",
+    "bucket_size": "ignored; rows are not combined in buckets.",
+    "mode": 'treatment of ids out of range: "drop" ignores them, "clip" clamps them.',
 }
 
 
@@ -30,6 +32,8 @@ def segment_sum(
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: str | None = None,
 ) -> Array:
     """Return the sum of the rows of each segment: ``out[k] = sum(data[segment_ids == k])``.
 
@@ -40,7 +44,7 @@ def segment_sum(
     >>> jax.ops.segment_sum(jnp.array([1, 2, 3]), jnp.array([0, 1, 0]))
     Array([4, 2], dtype=int32)
     """
-    return _segments("sum", data, segment_ids, num_segments)
+    return _segments("sum", data, segment_ids, num_segments, mode)
 
 
 @shared_docs(_SEGMENTS, "Array of shape (num_segments, ...); for empty segments, 1.")
@@ -50,6 +54,8 @@ def segment_prod(
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: str | None = None,
 ) -> Array:
     """Return the product of the rows of each segment.
 
@@ -60,7 +66,7 @@ def segment_prod(
     >>> jax.ops.segment_prod(jnp.array([1, 2, 3]), jnp.array([0, 1, 0]))
     Array([3, 2], dtype=int32)
     """
-    return _segments("prod", data, segment_ids, num_segments)
+    return _segments("prod", data, segment_ids, num_segments, mode)
 
 
 @shared_docs(
@@ -73,6 +79,8 @@ def segment_max(
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: str | None = None,
 ) -> Array:
     """Return the maximum of the rows of each segment.
 
@@ -83,7 +91,7 @@ def segment_max(
     >>> jax.ops.segment_max(jnp.array([1, 2, 3]), jnp.array([0, 1, 0]))
     Array([3, 2], dtype=int32)
     """
-    return _segments("max", data, segment_ids, num_segments)
+    return _segments("max", data, segment_ids, num_segments, mode)
 
 
 @shared_docs(
@@ -96,6 +104,8 @@ def segment_min(
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: str | None = None,
 ) -> Array:
     """Return the minimum of the rows of each segment.
 
@@ -106,7 +116,7 @@ def segment_min(
     >>> jax.ops.segment_min(jnp.array([1, 2, 3]), jnp.array([0, 1, 0]))
     Array([1, 2], dtype=int32)
     """
-    return _segments("min", data, segment_ids, num_segments)
+    return _segments("min", data, segment_ids, num_segments, mode)
 
 
 def _segments(
@@ -114,6 +124,7 @@ def _segments(
     data: ArrayLike,
     segment_ids: ArrayLike,
     num_segments: int | None,
+    mode: str | None,
 ) -> Array:
     x, ids = as_value(data, "data"), as_value(segment_ids, "segment_ids")
     if not jnp.issubdtype(ids.dtype, jnp.integer) or x.shape[: ids.ndim] != ids.shape:
@@ -127,12 +138,13 @@ def _segments(
     shape = (num_segments, *x.shape[ids.ndim :])
     # A negative index counts from the end; a narrow dtype may not represent the length.
     places = jnp.where(ids < 0, num_segments, ids.astype(int))
+    outside = mode or "drop"
     match how:
         case "sum":
-            return jnp.zeros(shape, x.dtype).at[places].add(x, mode="drop")
+            return jnp.zeros(shape, x.dtype).at[places].add(x, mode=outside)
         case "prod":
-            return jnp.ones(shape, x.dtype).at[places].multiply(x, mode="drop")
+            return jnp.ones(shape, x.dtype).at[places].multiply(x, mode=outside)
         case "max":
-            return jnp.full(shape, lowest(x.dtype), x.dtype).at[places].max(x, mode="drop")
+            return jnp.full(shape, lowest(x.dtype), x.dtype).at[places].max(x, mode=outside)
         case "min":
-            return jnp.full(shape, greatest(x.dtype), x.dtype).at[places].min(x, mode="drop")
+            return jnp.full(shape, greatest(x.dtype), x.dtype).at[places].min(x, mode=outside)

@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from effax.arrays import promotion as pr
-from effax.arrays.array import Array, ArrayLike
+from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.assignment import fill_of
 from effax.arrays.axes import nonnegative, plain_axis
 from effax.arrays.binding import bind
@@ -98,6 +98,7 @@ def argsort(
     order: None = None,
     stable: bool = True,
     descending: bool = False,
+    dtype: DTypeLike | None = None,
 ) -> Array:
     """Return the indices that sort ``a`` along ``axis``; equal elements keep their order.
 
@@ -108,6 +109,7 @@ def argsort(
         order: unsupported, must be None.
         stable: ignored; the sort is always stable.
         descending: whether to sort in descending order.
+        dtype: integer dtype of the result.
 
     Returns:
         Integer array of the shape of ``a``, or 1-D where ``axis`` is None.
@@ -122,9 +124,11 @@ def argsort(
     x, place = _along(a, axis, "argsort")
     at = _positions(x, place)
     if not descending:
-        return _sorted(place, [x], at)[1]
-    # Reversed before and after, so that equal elements keep their order.
-    return flip(_sorted(place, [flip(x, place)], flip(at, place))[1], place)
+        found = _sorted(place, [x], at)[1]
+    else:
+        # Reversed before and after, so that equal elements keep their order.
+        found = flip(_sorted(place, [flip(x, place)], flip(at, place))[1], place)
+    return found if dtype is None else uf.astype(found, dtype)
 
 
 def _plain_sort(kind: object, order: object, what: str) -> None:
@@ -416,20 +420,36 @@ def diff(
     return x
 
 
-def isin(element: ArrayLike, test_elements: ArrayLike, invert: bool = False) -> Array:
+def isin(
+    element: ArrayLike,
+    test_elements: ArrayLike,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    method: str = "auto",
+) -> Array:
     """Return whether each element of ``element`` is in ``test_elements``.
 
     Args:
         element: array or scalar.
         test_elements: values to test against.
+        assume_unique: unused promise.
         invert: whether to negate the result.
+        method: "auto", "compare_all", "binary_search" or "sort"; all compare each pair.
 
     Returns:
         Boolean array of the shape of ``element``.
 
+    Raises:
+        BadArgument: an unknown method.
+
     >>> jnp.isin(jnp.array([1, 2, 3]), jnp.array([2, 4]))
     Array([False,  True, False], dtype=bool)
     """
+    if method not in ("auto", "compare_all", "binary_search", "sort"):
+        raise BadArgument(
+            "unknown method of isin", "auto, compare_all, binary_search, sort", repr(method)
+        )
     tests = ravel(test_elements)
     found = any_(uf.equal(expand_dims(as_value(element), -1), tests), -1)
     return uf.invert(found) if invert else found

@@ -30,7 +30,7 @@ __all__ = [
 
 def _both_inexact(x1: ArrayLike, x2: ArrayLike, what: str) -> tuple[Array, Array]:
     dtype, weak = pr.inexact(*pr.common_dtype((x1, x2), what))
-    if is_complex(dtype):
+    if is_complex(dtype) and not what.startswith("logaddexp"):
         raise IllTyped(f"{what} takes real operands", expected="real numbers", found=str(dtype))
     return pr.converted(as_value(x1), dtype, weak), pr.converted(as_value(x2), dtype, weak)
 
@@ -62,9 +62,6 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return ``log(exp(x1) + exp(x2))`` without overflow; equal infinities share the derivative.
 
-    Raises:
-        IllTyped: an operand is complex.
-
     >>> jnp.logaddexp(jnp.array([-jnp.inf]), 2.0)
     Array([2.], dtype=float32)
     """
@@ -74,9 +71,6 @@ def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 @shared_docs(OPERANDS, "Floating array of the broadcast shape.")
 def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return ``log2(2**x1 + 2**x2)`` without overflow; equal infinities share the derivative.
-
-    Raises:
-        IllTyped: an operand is complex.
 
     >>> jnp.logaddexp2(jnp.array([2.0]), 2.0)
     Array([3.], dtype=float32)
@@ -90,6 +84,8 @@ def _log_of_sum(a: Array, b: Array, unit: float) -> Array:
     high + log1p(expm1(high - top) + exp(low - top)), where top is high as a constant: a smooth
     function of a and b where they are equal too, and log1p keeps the term exp(low - top).
     """
+    if is_complex(a.dtype):
+        return _log_of_complex_sum(a, b, unit)
     in_order = uf.greater_equal(a, b)
     high, low = uf.where(in_order, a, b), uf.where(in_order, b, a)
     finite = isfinite(high)
@@ -101,6 +97,18 @@ def _log_of_sum(a: Array, b: Array, unit: float) -> Array:
     if unit != 1:
         fine = uf.multiply(fine, 1 / unit)
     return uf.where(finite, uf.add(top, fine), uf.maximum(a, b))
+
+
+def _log_of_complex_sum(a: Array, b: Array, unit: float) -> Array:
+    """Return top + log(exp(a - top) + exp(b - top)), top the greater real part as a constant.
+
+    The imaginary part is in (-π, π], in the base exp(unit).
+    """
+    greater = uf.maximum(uf.real(a), uf.real(b))
+    top = bind1(prims.StopGradient(), uf.masked(isfinite(greater), greater))
+    parts = [uf.exp(uf.multiply(uf.subtract(x, top), unit)) for x in (a, b)]
+    fine = uf.log(uf.add(*parts))
+    return uf.add(top, uf.multiply(fine, 1 / unit))
 
 
 def log2(x: ArrayLike, /) -> Array:

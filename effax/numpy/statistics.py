@@ -6,14 +6,15 @@ import math
 
 from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike, Axis, DTypeLike
-from effax.arrays.axes import no_out, plain_axes, plain_axis
+from effax.arrays.axes import no_out, plain_axes
 from effax.arrays.conversion import as_value
 from effax.arrays.creation import asarray
 from effax.arrays.promotion import default_dtype
-from effax.arrays.shapes import broadcast_to, reshape
+from effax.arrays.shapes import broadcast_to, reshape, transpose
 from effax.arrays.shared_docs import shared_docs
 from effax.ir.dtypes import DType, as_dtype, is_complex, is_float, is_inexact_dtype, real_dtype
 from effax.ir.errors import IllTyped
+from effax.ir.types import Shape
 from effax.numpy import ufuncs as uf
 from effax.numpy.reduce import REDUCTION, sum
 
@@ -112,6 +113,15 @@ def _mean_of(x: Array, axis: Axis, where: ArrayLike | None) -> Array:
     return mean(x, axis, keepdims=True, where=where)
 
 
+def _along_axes(w: Array, shape: Shape, axis: Axis) -> Array:
+    """Return weights of the axes in the order that ``axis`` names, with the others of size 1."""
+    axes = () if axis is None else plain_axes(axis, len(shape), "average")
+    if w.shape != tuple(shape[i] for i in axes) or not axes:
+        raise IllTyped("average: the weights do not fit", str(shape), str(w.shape))
+    ordered = transpose(w, tuple(axes.index(i) for i in sorted(axes)))
+    return reshape(ordered, [n if i in axes else 1 for i, n in enumerate(shape)])
+
+
 @shared_docs(
     REDUCTION,
     "Floating array without the reduced axes.",
@@ -169,10 +179,7 @@ def average(
     else:
         w = as_value(weights, "the weights of average")
         if w.shape != x.shape:
-            if not isinstance(axis, int) or w.ndim != 1:
-                raise IllTyped("average: the weights do not fit", str(x.shape), str(w.shape))
-            place = plain_axis(axis, x.ndim, "average")
-            w = reshape(w, [x.shape[place] if i == place else 1 for i in range(x.ndim)])
+            w = _along_axes(w, x.shape, axis)
         dtype = pr.inexact(*pr.common_dtype((x, w), "average"))[0]
         x, w = uf.astype(x, dtype), broadcast_to(uf.astype(w, dtype), x.shape)
         total = sum(w, axis, keepdims=keepdims)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import no_out, plain_axes, plain_axis
 from effax.arrays.conversion import as_value
+from effax.arrays.placed import on_device
 from effax.arrays.shapes import (
     diagonal,
     expand_dims,
@@ -54,6 +55,7 @@ def tensordot(
     *,
     precision: object = None,
     preferred_element_type: DTypeLike | None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Contract axes of ``a`` with axes of ``b``.
 
@@ -63,6 +65,7 @@ def tensordot(
         axes: number of last axes of ``a`` and first ones of ``b``, or a pair of lists of axes.
         precision: precision of the products: None, "high", "highest" or a ``lax.Precision``.
         preferred_element_type: dtype in which products accumulate, and of the result.
+        out_sharding: sharding of the result.
 
     Returns:
         Array of the remaining axes of ``a``, then of ``b``.
@@ -92,7 +95,8 @@ def tensordot(
         raise BadArgument("tensordot expects pairs of axes", f"{len(left)} axes of each", str(axes))
     for i, j in zip(left, right, strict=True):
         check_sizes(x, i, y, j, "tensordot")
-    return contract(x, y, (left, right), ((), ()), precision, preferred_element_type)
+    made = contract(x, y, (left, right), ((), ()), precision, preferred_element_type)
+    return on_device(made, out_sharding, "tensordot")
 
 
 def _axes_of(axes: int | Sequence[int], x: Array, what: str) -> Axes:

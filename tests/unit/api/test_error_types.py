@@ -67,6 +67,54 @@ def test_errors_have_the_built_in_type_that_jax_raises(name: str) -> None:
     assert isinstance(caught.value, EffaxError)
 
 
+def two(x: Any) -> Any:
+    return x[:2]
+
+
+REFUSED: dict[str, Callable[[], object]] = {
+    "a masked array": lambda: jnp.sin(np.ma.array([1.0, 2.0], mask=[True, False])),
+    "a masked operand": lambda: X + np.ma.array([1.0, 2.0], mask=[True, False]),
+    "a masked argument": lambda: jax.jit(jnp.sin)(np.ma.array([1.0, 2.0])),
+    "a generator": lambda: jax.jit(several),
+    "a range of complex numbers": lambda: untyped.arange(1 + 0j),
+    "a range to a complex number": lambda: untyped.arange(1, 2 + 0j),
+    "an axis from the end": lambda: lax.argmax(X, -1, jnp.int32),
+    "a result that contradicts": lambda: jnp.vectorize(two, signature="(n)->(n)")(jnp.ones(3)),
+    "a result of more axes": lambda: jnp.vectorize(two, signature="(n)->()")(jnp.ones(3)),
+    "an initial array": lambda: jnp.max(X, initial=untyped.ones(2)),
+    "a mask of integers": lambda: jnp.nansum(X, where=untyped.ones(2, int)),
+    "one axis of two": lambda: jnp.fft.fft2(jnp.ones((2, 2)), axes=(0,)),
+    "a matrix of quantiles": lambda: jnp.quantile(X, jnp.ones((2, 2))),
+    "a filling of several": lambda: lax.full((2,), X),
+    "axes of a word": lambda: jax.vmap(jnp.sin, in_axes="a"),
+    "an index out of bounds": lambda: jnp.ravel_multi_index((jnp.array([3]),), (2,)),
+    "a complex number of one": lambda: complex(jnp.ones((1, 1))),
+    "an integer of one": lambda: int(jnp.ones(1, int)),
+}
+
+
+def several() -> Any:
+    yield X
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_would_go_wrong_silently_is_refused(name: str) -> None:
+    call = REFUSED[name]
+    for run in (call, effax.jit(call)):
+        with pytest.raises((TypeError, ValueError)) as caught:
+            run()
+        assert isinstance(caught.value, EffaxError)
+
+
+def test_results_of_vectorize_fit_its_signature() -> None:
+    def summed(x: Any, y: Any) -> Any:
+        return x.sum(), jnp.outer(x, y)
+
+    f = jnp.vectorize(summed, signature="(n),(m)->(),(n,m)")
+    a, b = f(jnp.ones((4, 3)), jnp.ones(2))
+    assert (a.shape, b.shape) == ((4,), (4, 3, 2))
+
+
 def test_an_error_in_the_constructor_of_a_tree_is_raised_unchanged() -> None:
     @jax.tree_util.register_pytree_node_class
     class Pair:
