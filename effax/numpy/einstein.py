@@ -125,6 +125,7 @@ def einsum(
         precision: precision of the products: None, "high", "highest" or a ``lax.Precision``.
         preferred_element_type: dtype in which products accumulate, and of the result.
         out_sharding: sharding of the result.
+        _dot_general: function of the form of ``lax.dot_general`` that contracts two operands.
 
     Returns:
         Array whose axes are those after ``->``.

@@ -66,7 +66,7 @@ def pad(
         end_values: values at the ends of "linear_ramp", in the forms of ``pad_width``.
         stat_length: numbers of elements at the ends that "mean" and others take; None for all.
         reflect_type: "even", or "odd" for twice the end minus the reflected elements.
-        **kwargs: passed to a function.
+        kwargs: passed to a function.
 
     Returns:
         Array of the dtype of ``array``.

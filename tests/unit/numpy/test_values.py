@@ -87,7 +87,7 @@ NARROW = [("int8", [100, 127, 3]), ("uint8", [200, 255, 3]), ("int16", [100, 127
     [
         lambda n, i: n.unravel_index(i, (2, 500)),
         lambda n, i: n.unravel_index(i, (64, 2, 3)),
-        lambda n, i: n.ravel_multi_index((i, i), (300, 300)),
+        lambda n, i: n.ravel_multi_index((i, i), (300, 300), "clip"),
         lambda n, i: n.ravel_multi_index((i, i), (300, 7), mode="wrap"),
         lambda n, i: n.take(n.arange(1000), i),
         lambda n, i: n.take(n.arange(1000), i, mode="wrap"),
