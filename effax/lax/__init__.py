@@ -12,6 +12,7 @@ from effax.lax.bits import *
 from effax.lax.branches import *
 from effax.lax.control import *
 from effax.lax.convolution import *
+from effax.lax.creation import *
 from effax.lax.elementwise import *
 from effax.lax.foreach import *
 from effax.lax.index import *
