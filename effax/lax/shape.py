@@ -21,7 +21,9 @@ from effax.ir.prims import shape as prims
 from effax.lax.elementwise import operands
 
 __all__ = [
-    "broadcast", "broadcast_in_dim", "broadcast_shapes", "collapse", "concatenate", "expand_dims", "index_in_dim", "pad", "reshape", "rev", "slice", "slice_in_dim", "split", "squeeze", "stack", "tile", "transpose", "unstack",
+    "broadcast", "broadcast_in_dim", "broadcast_shapes", "collapse", "concatenate", "expand_dims",
+    "index_in_dim", "pad", "reshape", "rev", "slice", "slice_in_dim", "split", "squeeze", "stack",
+    "tile", "transpose", "unstack",
 ]  # fmt: skip
 
 
