@@ -16,14 +16,19 @@ from effax.numpy.arithmetic import *
 from effax.numpy.comparison import *
 from effax.numpy.constants import *
 from effax.numpy.convolution import *
+from effax.numpy.covariance import *
 from effax.numpy.diagonals import *
+from effax.numpy.differences import *
 from effax.numpy.dtypes import *
 from effax.numpy.einstein import *
+from effax.numpy.histograms import *
 from effax.numpy.index import *
+from effax.numpy.insertion import *
 from effax.numpy.join import *
 from effax.numpy.lift import *
 from effax.numpy.nanreduce import *
 from effax.numpy.padding import *
+from effax.numpy.partitions import *
 from effax.numpy.polynomials import *
 from effax.numpy.positions import *
 from effax.numpy.predicates import *
@@ -32,11 +37,13 @@ from effax.numpy.properties import *
 from effax.numpy.quantiles import *
 from effax.numpy.ranges import *
 from effax.numpy.reduce import *
+from effax.numpy.sets import *
 from effax.numpy.sorting import *
 from effax.numpy.special import *
 from effax.numpy.statistics import *
 from effax.numpy.tensor_products import *
 from effax.numpy.ufuncs import *
+from effax.numpy.windows import *
 
 # Type checkers take names of star imports as public, and do not evaluate a computed `__all__`.
 globals()["__all__"] = _public_names(globals(), "fft", "linalg")

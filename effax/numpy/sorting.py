@@ -293,7 +293,7 @@ def unique(
     if size is None:
         x.numpy()  # raises for a traced array, whose number of distinct elements is unknown
     place = None if axis is None else plain_axis(axis, x.ndim, "unique")
-    parts = _ranked(ravel(x) if place is None else moveaxis(x, place, 0), equal_nan)
+    parts = ranked(ravel(x) if place is None else moveaxis(x, place, 0), equal_nan)
     count = int(sum(parts.starts)) if size is None else nonnegative(size, "the size of unique")
     at, beyond = first_true(parts.starts, count)
     found = _distinct(parts.rows, at, beyond, fill_value)
@@ -309,7 +309,7 @@ def unique(
     return (first, *extra) if extra else first
 
 
-class _Ranked(NamedTuple):
+class Ranked(NamedTuple):
     """Slices along the first axis in ascending order.
 
     Attributes:
@@ -325,7 +325,7 @@ class _Ranked(NamedTuple):
     ranks: Array
 
 
-def _ranked(x: Array, equal_nan: bool) -> _Ranked:
+def ranked(x: Array, equal_nan: bool) -> Ranked:
     n, *rest = x.shape
     columns = reshape(x, (n, math.prod(rest)))
     keys = [k for i in range(columns.shape[1]) for k in _keys(columns[:, i])]
@@ -337,7 +337,7 @@ def _ranked(x: Array, equal_nan: bool) -> _Ranked:
         same = uf.bitwise_or(same, uf.bitwise_and(isnan(earlier), isnan(later)))
     differs = any_(uf.invert(same), tuple(range(1, x.ndim)))
     starts = concatenate([full(min(n, 1), True), differs])
-    return _Ranked(rows, order, starts, uf.subtract(cumsum(starts), 1))
+    return Ranked(rows, order, starts, uf.subtract(cumsum(starts), 1))
 
 
 def _keys(x: Array) -> list[Array]:

@@ -266,7 +266,7 @@ def saturated(b: Builder, eqn: Eqn) -> Atom | None:
 
 
 def halved(b: Builder, eqn: Eqn) -> Atom | None:
-    """Compare the halves of two scalars: the halves of the smallest numbers are zeros."""
+    """Compare two scalars multiplied by 0.5, which is zero for the smallest numbers."""
     x = eqn.ins[0].type if eqn.ins else None
     if not isinstance(eqn.prim, p.Lt | p.Gt) or x is None or x.shape or not is_float(x.dtype):
         return None
