@@ -6,11 +6,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from effax.scipy import fft as fft
     from effax.scipy import linalg as linalg
+    from effax.scipy import optimize as optimize
+    from effax.scipy import sparse as sparse
     from effax.scipy import special as special
     from effax.scipy import stats as stats
 
-__all__ = ["linalg", "special", "stats"]
+__all__ = [
+    "fft", "linalg", "optimize", "sparse", "special", "stats",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:

@@ -20,6 +20,9 @@ MODULES = (
         "ops",
         "scipy.linalg",
         "scipy.special",
+        "scipy.fft",
+        "scipy.optimize",
+        "scipy.sparse.linalg",
         "scipy.stats",
         *[
             f"scipy.stats.{name}"
@@ -36,6 +39,9 @@ GLOBALS = {
     "random": effax.random,
     "linalg": effax.scipy.linalg,
     "special": effax.scipy.special,
+    "fft": effax.scipy.fft,
+    "optimize": effax.scipy.optimize,
+    "sparse": effax.scipy.sparse,
     "stats": effax.scipy.stats,
 }
 
