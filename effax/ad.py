@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from effax.api.args_residuals import NotNeeded, NotSaveable
 from effax.api.saved import saved_residuals
 from effax.api.with_refs import DidntWant
 from effax.transforms.partial_eval.saved import SavedResidual
@@ -19,6 +20,8 @@ __all__ = [
     "DontWant",
     "GradRef",
     "GradValue",
+    "NotNeeded",
+    "NotSaveable",
     "SavedResidual",
     "saved_residuals",
 ]

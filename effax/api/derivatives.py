@@ -30,6 +30,7 @@ from effax.ir.types import RefType, Type
 from effax.transforms.framework.pass_ import rules_or_default
 from effax.transforms.framework.runner import as_result, unwrap
 from effax.transforms.linearize import Linearized, linearize
+from effax.transforms.partial_eval.partial_eval import FromInput, Residual
 from effax.transforms.reverse.engine import fuse, run_backward, run_forward
 from effax.transforms.reverse.plan import Composed, Fused, plan_reverse
 from effax.transforms.spmd.pvary_insertion import insert_pvary
@@ -108,6 +109,7 @@ class Residuals(NamedTuple):
     """A linearised call: its results, and the linear program with its residuals.
 
     ``linear`` maps residuals, then tangents, to the tangents that ``out_tangents`` marks.
+    ``sources`` has the number of the leaf of the arguments that a residual is, or None.
     """
 
     outs: list[Array]
@@ -115,6 +117,7 @@ class Residuals(NamedTuple):
     linear: Jaxpr
     in_tangents: tuple[bool, ...]
     out_tangents: tuple[bool, ...]
+    sources: tuple[int | None, ...] = ()
 
 
 def linearized(call: TracedCall, mask: Sequence[bool]) -> Residuals:
@@ -131,7 +134,16 @@ def linearized(call: TracedCall, mask: Sequence[bool]) -> Residuals:
     results = run(done.primal, operands)
     n = len(call.flat.jaxpr.outs)
     values = [r.pick(operands, results) for r in done.residuals]
-    return Residuals(list(results[:n]), values, done.linear, tuple(mask), done.out_tangents)
+    sources = tuple([_leaf_of(r, call) for r in done.residuals])
+    return Residuals(
+        list(results[:n]), values, done.linear, tuple(mask), done.out_tangents, sources
+    )
+
+
+def _leaf_of(residual: Residual, call: TracedCall) -> int | None:
+    """Return the number of the leaf of the arguments that a residual is; None for others."""
+    at = residual.index - call.n_consts if isinstance(residual, FromInput) else -1
+    return at if at >= 0 and not isinstance(call.args.leaves[at], Ref) else None
 
 
 class Pulled(NamedTuple):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Generic, Literal, NamedTuple, TypeVar, TypeVarTuple, cast, overload
 
 from effax import tree
+from effax.api.args_residuals import ArgSources, saveable_leaves
 from effax.api.derivatives import Residuals, linearized, pulled_back, traced_call
 from effax.api.with_refs import DidntWant
 from effax.arrays.array import Array
@@ -33,7 +34,6 @@ class _Shape(NamedTuple):
     """The static part of a VJP: the linear program and the structures of both sides."""
 
     linear: Jaxpr
-    n_residuals: int
     in_tangents: tuple[bool, ...]
     out_tangents: tuple[bool, ...]
     in_tree: PyTreeDef
@@ -41,6 +41,7 @@ class _Shape(NamedTuple):
     in_names: tuple[str, ...]
     out_tree: PyTreeDef
     out_types: tuple[Type, ...]
+    sources: ArgSources
 
 
 class VJP(Generic[*Ts]):
@@ -48,13 +49,24 @@ class VJP(Generic[*Ts]):
 
     It is a pytree whose leaves are its residuals and the references bound to it. Without
     references it may be an argument or a result of ``jit`` and of loops.
+
+    Attributes:
+        args_res: for each argument of the function, the argument itself where the pullback uses
+            it, else ``NotNeeded()``; ``NotSaveable()`` where it is not kept. Entries may be
+            replaced, by None too, and must be set to the arguments again before the call.
+        opaque_residuals: the other values that the forward pass saved.
     """
 
     def __init__(
-        self, shape: _Shape, residuals: Sequence[Operand], entries: Sequence[Entry]
+        self,
+        shape: _Shape,
+        args_res: Sequence[PyTree],
+        opaque_residuals: Sequence[Operand],
+        entries: Sequence[Entry],
     ) -> None:
         self._shape = shape
-        self._residuals = list(residuals)
+        self.args_res: list[PyTree] = list(args_res)
+        self.opaque_residuals: list[Operand] = list(opaque_residuals)
         self._entries = list(entries)
 
     @property
@@ -65,7 +77,7 @@ class VJP(Generic[*Ts]):
     @property
     def residuals(self) -> tuple[Operand, ...]:
         """Return the values that the forward pass saved for the backward pass."""
-        return tuple(self._residuals)
+        return tuple(self._shape.sources.joined(self.args_res, self.opaque_residuals))
 
     def with_refs(self, *entries: object) -> VJP[*tuple[PyTree, ...]]:
         """Return a VJP that accumulates the gradients of some arguments into references.
@@ -81,7 +93,8 @@ class VJP(Generic[*Ts]):
             IllTyped: a reference has another type than the gradient.
             RefError: one reference is passed twice.
         """
-        return VJP(self._shape, self._residuals, _entries(self._shape, entries))
+        made = _entries(self._shape, entries)
+        return VJP(self._shape, self.args_res, self.opaque_residuals, made)
 
     def __call__(self, cotangents: object) -> tuple[*Ts]:
         """Pull cotangents back.
@@ -94,6 +107,7 @@ class VJP(Generic[*Ts]):
 
         Raises:
             IllTyped: the cotangents do not fit the results.
+            BadArgument: ``args_res`` lacks an argument that is needed.
             RefError: an argument is a reference and no gradient reference is bound for it.
         """
         shape = self._shape
@@ -106,7 +120,8 @@ class VJP(Generic[*Ts]):
         types = [t for t, has in zip(shape.in_types, shape.in_tangents, strict=True) if has]
         ct_specs = [_want(e, t) for e, t in zip(entries, types, strict=True)]
         refs = [e for e in entries if isinstance(e, Ref)]
-        res = Residuals([], self._residuals, shape.linear, shape.in_tangents, shape.out_tangents)
+        saved = [*self.residuals]
+        res = Residuals([], saved, shape.linear, shape.in_tangents, shape.out_tangents)
         present = [c for c, has in zip(cts, shape.out_tangents, strict=True) if has]
         values = iter(pulled_back(res, ct_specs, refs, present))
         leaves = [
@@ -217,22 +232,38 @@ def _is_wider(have: RefType, type_: Type) -> bool:
 
 @overload
 def vjp(
-    fun: Callable[[*Ts], R], *primals: *Ts, has_aux: Literal[False] = ...
+    fun: Callable[[*Ts], R],
+    *primals: *Ts,
+    has_aux: Literal[False] = ...,
+    saveable_args: object = ...,
 ) -> tuple[R, VJP[*Ts]]: ...
 @overload
 def vjp(
-    fun: Callable[[*Ts], tuple[R, X]], *primals: *Ts, has_aux: Literal[True]
+    fun: Callable[[*Ts], tuple[R, X]],
+    *primals: *Ts,
+    has_aux: Literal[True],
+    saveable_args: object = ...,
 ) -> tuple[R, VJP[*Ts], X]: ...
 @overload
-def vjp(fun: Callable[..., object], *primals: object, has_aux: bool) -> tuple[PyTree, ...]: ...
+def vjp(
+    fun: Callable[..., object], *primals: object, has_aux: bool, saveable_args: object = ...
+) -> tuple[PyTree, ...]: ...
 @retried_on_values
-def vjp(fun: Callable[..., object], *primals: object, has_aux: bool = False) -> tuple[PyTree, ...]:
+def vjp(
+    fun: Callable[..., object],
+    *primals: object,
+    has_aux: bool = False,
+    saveable_args: object = True,
+) -> tuple[PyTree, ...]:
     """Run ``fun``, and return its result and its pullback.
 
     Args:
         fun: a function of trees of arrays and references.
         primals: its arguments. All of them are differentiated; integers get ``float0`` zeros.
         has_aux: whether ``fun`` returns a pair, whose second part is not differentiated.
+        saveable_args: whether the pullback keeps arguments that it uses: a boolean, or a tuple of
+            these, nested as the arguments are. Those that it does not keep are set in
+            ``args_res`` before it is called.
 
     Returns:
         ``(result, VJP)``, with the second part of the pair last where ``has_aux``.
@@ -240,6 +271,14 @@ def vjp(fun: Callable[..., object], *primals: object, has_aux: bool = False) -> 
     Raises:
         TransformError: a primitive has no rule, or a differentiated value is written to a
             reference that is not differentiated.
+        BadArgument: ``saveable_args`` does not fit the arguments.
+
+    >>> y, pullback = jax.vjp(jnp.multiply, 2.0, 3.0, saveable_args=(True, False))
+    >>> pullback.args_res
+    [Array(2., dtype=float32, weak_type=True), NotSaveable()]
+    >>> pullback.args_res[1] = 3.0
+    >>> pullback(1.0)
+    (Array(3., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
     """
     call = traced_call(fun, primals, {}, "vjp", has_aux)
     mask = tuple(is_inexact(x.type) for x in call.args.leaves)
@@ -247,18 +286,23 @@ def vjp(fun: Callable[..., object], *primals: object, has_aux: bool = False) -> 
     main = call.main
     n = main.num_leaves
     in_tree = call.args.treedef.children()[0]
+    types = tuple(x.type for x in call.args.leaves)
+    sources = ArgSources(res.sources, types, in_tree)
+    flags, layout = saveable_leaves(saveable_args, in_tree)
     shape = _Shape(
         only_outs(res, n),
-        len(res.values),
         mask,
         res.out_tangents[:n],
         in_tree,
-        tuple(x.type for x in call.args.leaves),
+        types,
         tuple(call.args.names),
         main,
         call.flat.jaxpr.out_types[:n],
+        sources,
     )
-    pullback: VJP[*tuple[PyTree, ...]] = VJP(shape, res.values, [GradValue()] * len(mask))
+    args_res, opaque = sources.split(res.values, flags, layout)
+    entries: list[Entry] = [GradValue()] * len(mask)
+    pullback: VJP[*tuple[PyTree, ...]] = VJP(shape, args_res, opaque, entries)
     out = tree.unflatten(main, res.outs[:n])
     return (out, pullback, call.unflatten_aux(res.outs)) if has_aux else (out, pullback)
 
@@ -274,17 +318,17 @@ def only_outs(res: Residuals, n: int) -> Jaxpr:
 def _flatten_vjp(f: VJP[*tuple[PyTree, ...]]) -> tuple[list[object], object]:
     refs = [e for e in f._entries if isinstance(e, Ref)]
     static = [None if isinstance(e, Ref) else e for e in f._entries]
-    return [*f._residuals, *refs], (f._shape, tuple(static))
+    return [f.opaque_residuals, f.args_res, refs], (f._shape, tuple(static))
 
 
 def _unflatten_vjp(
     aux: tuple[_Shape, tuple[Entry | None, ...]], children: Iterable[PyTree]
 ) -> VJP[*tuple[PyTree, ...]]:
     shape, static = aux
-    items = list(children)
-    refs = iter(items[shape.n_residuals :])
-    entries = [next(refs) if e is None else e for e in static]
-    return VJP(shape, items[: shape.n_residuals], entries)
+    opaque, args_res, refs = children
+    bound = iter(refs)
+    entries = [next(bound) if e is None else e for e in static]
+    return VJP(shape, args_res, opaque, entries)
 
 
 tree.register_pytree_node(VJP, _flatten_vjp, _unflatten_vjp)

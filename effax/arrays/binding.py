@@ -203,7 +203,7 @@ def wrap(value: Value, type_: Type) -> Array | Ref:
     """Return the handle of a value: an array, or a new reference that owns the buffer."""
     if isinstance(type_, ArrayType):
         return DeviceArray(value.view(), type_)
-    return eager_ref(value)
+    return eager_ref(value, type_.kind)
 
 
 def run(jaxpr: Jaxpr, args: Sequence[Operand]) -> list[Array]:

@@ -17,7 +17,7 @@ from effax.ir.errors import ConcretizationError, IllTyped, RefError
 from effax.ir.source import Source, caller
 from effax.ir.syntax import Atom
 from effax.ir.trace import Trace, current_trace, shown_ref
-from effax.ir.types import RefType, Shape, array_type, ref_type
+from effax.ir.types import RefKind, RefType, Shape, array_type, ref_type
 
 if TYPE_CHECKING:
     from effax.arrays.ref_view import RefAt
@@ -307,22 +307,22 @@ class EagerRef(Ref):
         return f"Ref({shown}, dtype={self.dtype})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (eager_ref, (self.read_now(),))
+        return (eager_ref, (self.read_now(), self._type.kind))
 
     def __deepcopy__(self, memo: dict[int, object]) -> EagerRef:
-        return eager_ref(self.read_now())
+        return eager_ref(self.read_now(), self._type.kind)
 
     def __copy__(self) -> EagerRef:
         return self
 
 
-def eager_ref(memory: np.ndarray) -> EagerRef:
+def eager_ref(memory: np.ndarray, kind: RefKind = RefKind.ARRAY) -> EagerRef:
     """Return a reference that owns this memory, which must have no other owner."""
     made = object.__new__(EagerRef)
     made._memory = memory
     made._buffer = None
     made._taken_by = None
     made._ended = None
-    made._type = ref_type(array_type(memory.shape, memory.dtype))
+    made._type = ref_type(array_type(memory.shape, memory.dtype), kind)
     made.made_at = caller()
     return made

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, cast
+from typing import Final, Protocol, cast
 
 import numpy as np
 
@@ -22,13 +22,13 @@ from effax.arrays.operators import ops
 from effax.arrays.ref import EagerRef, Ref, TracedRef
 from effax.effects import Rule
 from effax.ir.dtypes import DType, family
-from effax.ir.errors import EffaxError, IllTyped, RefError
+from effax.ir.errors import BadArgument, EffaxError, IllTyped, RefError
 from effax.ir.indexing import Mode
-from effax.ir.prims import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, Swap
+from effax.ir.prims import AddUpdate, EmptyRef, FreeRef, Freeze, Get, NewRef, StopGradient, Swap
 from effax.ir.prims.common.operands import NUMBERS
 from effax.ir.syntax import Var
 from effax.ir.trace import current_trace, shown_ref
-from effax.ir.types import Shape, array_type
+from effax.ir.types import RefKind, Shape, array_type
 
 
 def _nested_error(ref: Ref) -> RefError:
@@ -37,18 +37,64 @@ def _nested_error(ref: Ref) -> RefError:
     return RefError.against(rule, what, "an array", shown_ref(ref))
 
 
-def new_ref(init: object) -> Ref:
-    """Return a new reference with a copy of ``init``, an array or a number.
+def new_ref(
+    init_val: object,
+    *,
+    memory_space: None = None,
+    kind: str | None = None,
+    pin: bool = False,
+) -> Ref:
+    """Return a new reference with a copy of ``init_val``, an array or a number.
+
+    Args:
+        init_val: the initial contents.
+        memory_space: None: the memory of the device.
+        kind: ``"no_grad_no_remat"`` for a reference that takes no part in differentiation and
+            rematerialization: values written to it are constants of derivatives, and a function
+            under ``checkpoint`` may change it, which happens once.
+        pin: has no effect: a reference keeps its buffer.
 
     Raises:
-        RefError: ``init`` is itself a reference.
+        RefError: ``init_val`` is itself a reference.
+        BadArgument: the kind or the memory does not exist.
+
+    >>> steps = jax.new_ref(0.0, kind="no_grad_no_remat")
+    >>> @jax.checkpoint
+    ... def counted(x):
+    ...     steps[...] += 1
+    ...     return jnp.sin(x)
+    >>> jax.grad(counted)(0.0), steps[...]
+    (Array(1., dtype=float32, weak_type=True), Array(1., dtype=float32))
     """
-    nested = tree.leaves(init) if isinstance(init, list | tuple | dict) else [init]
+    _check_options(memory_space, pin, "new_ref")
+    if kind not in _KINDS:
+        raise BadArgument(
+            "new_ref: unknown kind of reference",
+            expected="None or 'no_grad_no_remat'",
+            found=repr(kind),
+        )
+    nested = tree.leaves(init_val) if isinstance(init_val, list | tuple | dict) else [init_val]
     for x in nested:
         if isinstance(x, Ref):
             raise _nested_error(x)
-    value = as_value(init, "the initial value of a reference")
-    return cast(Ref, bind(NewRef(), value)[0])
+    value = as_value(init_val, "the initial value of a reference")
+    if kind is not None:
+        value = bind1(StopGradient(), value)
+    return cast(Ref, bind(NewRef(_KINDS[kind]), value)[0])
+
+
+_KINDS: Final = {None: RefKind.ARRAY, "no_grad_no_remat": RefKind.NO_GRAD_NO_REMAT}
+
+
+def _check_options(memory_space: object, pin: object, what: str) -> None:
+    if memory_space is not None:
+        raise BadArgument(
+            f"{what}: a reference is in the memory of its device",
+            expected="memory_space=None",
+            found=repr(memory_space),
+        )
+    if not isinstance(pin, bool):
+        raise BadArgument(f"{what}: pin is a boolean", found=repr(pin))
 
 
 class HasType(Protocol):
@@ -65,12 +111,20 @@ class HasType(Protocol):
         ...
 
 
-def empty_ref(shape: ShapeLike | HasType, dtype: DTypeLike | None = None) -> Ref:
+def empty_ref(
+    shape: ShapeLike | HasType,
+    dtype: DTypeLike | None = None,
+    *,
+    memory_space: None = None,
+    pin: bool = False,
+) -> Ref:
     """Return a new reference, whose contents are undefined before they are written.
 
     Args:
         shape: size or sizes, or a value that has a shape and a dtype, whose elements are not read.
         dtype: dtype of the elements; by default that of ``shape``, else float32.
+        memory_space: None: the memory of the device.
+        pin: has no effect: a reference keeps its buffer.
 
     Raises:
         RefError: ``shape`` is itself a reference.
@@ -78,6 +132,7 @@ def empty_ref(shape: ShapeLike | HasType, dtype: DTypeLike | None = None) -> Ref
     >>> jax.empty_ref(jax.ShapeDtypeStruct((2,), "int32")).aval
     Ref{i32[2]}
     """
+    _check_options(memory_space, pin, "empty_ref")
     if isinstance(shape, Ref):
         raise _nested_error(shape)
     if not isinstance(shape, int | np.integer | Sequence):
@@ -156,9 +211,12 @@ def _select(ref: Ref, index: object, mode: Mode) -> Selection:
 def _filled(ref: Ref, at: Selection, value: object) -> Array:
     """Convert a value to the part of a reference that is written; errors name the reference."""
     try:
-        return cast_for_update(at, ref.dtype, value, "the reference")
+        filled = cast_for_update(at, ref.dtype, value, "the reference")
     except EffaxError as error:
         raise _about(error, ref) from None
+    if ref.type.kind is RefKind.NO_GRAD_NO_REMAT:
+        return bind1(StopGradient(), filled)
+    return filled
 
 
 def _about(error: EffaxError, ref: Ref) -> EffaxError:

@@ -32,9 +32,15 @@ Shape = tuple[int, ...]
 
 
 class RefKind(Enum):
-    """The kinds of references; the only one is a mutable array in memory."""
+    """The kinds of references to mutable arrays in memory.
+
+    ``ARRAY``: contents have tangents where their dtype has. ``NO_GRAD_NO_REMAT``: they have none,
+    so that values written are constants of derivatives, and functions that are recomputed may
+    change them, once.
+    """
 
     ARRAY = "Ref"
+    NO_GRAD_NO_REMAT = "StateRef"
 
 
 class _Consed:
@@ -310,4 +316,6 @@ def tangent_type(type_: Type) -> Type:
 
 def is_inexact(type_: Type) -> bool:
     """Return whether values of the type, or contents of the reference, can have tangents."""
+    if isinstance(type_, RefType) and type_.kind is RefKind.NO_GRAD_NO_REMAT:
+        return False
     return is_inexact_dtype(type_.dtype)

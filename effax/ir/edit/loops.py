@@ -22,7 +22,7 @@ from effax.ir.primitive import Primitive, Region
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.text.format import fields_of
 from effax.ir.text.printer import eqn_str
-from effax.ir.types import RefType, Type, array_type, ref_type
+from effax.ir.types import RefType, Type, ref_type
 
 
 class LoopBody(NamedTuple):
@@ -316,8 +316,9 @@ def _check_operands(jaxpr: Jaxpr, index: int, atoms: Sequence[Atom]) -> None:
 def _element(type_: Type) -> Type:
     if not type_.shape:
         raise BadArgument("a scanned operand needs a leading axis", "an array", str(type_))
-    inner = array_type(type_.shape[1:], type_.dtype)
-    return ref_type(inner) if isinstance(type_, RefType) else type_.update(shape=type_.shape[1:])
+    if isinstance(type_, RefType):
+        return ref_type(type_.inner.update(shape=type_.shape[1:]), type_.kind)
+    return type_.update(shape=type_.shape[1:])
 
 
 def _program(

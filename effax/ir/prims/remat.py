@@ -21,7 +21,7 @@ from effax.ir.recursion import with_fresh_stack
 from effax.ir.regions.forms import call_region
 from effax.ir.syntax import Eqn, Jaxpr
 from effax.ir.text.format import fields_of
-from effax.ir.types import Type
+from effax.ir.types import RefKind, RefType, Type
 from effax.ir.work import NO_WORK, Work
 
 __all__ = [
@@ -174,8 +174,16 @@ class Remat(Primitive):
 
 
 def only_reads(jaxpr: Jaxpr) -> bool:
-    """Return whether a program changes none of its references."""
-    return all(isinstance(e, Read | SideEffect) for e in jaxpr.effects)
+    """Return whether a program changes none of its references but those that take no part."""
+    return all(
+        isinstance(e, Read | SideEffect) or not _takes_part(jaxpr.in_types[e.ref])
+        for e in jaxpr.effects
+    )
+
+
+def _takes_part(type_: Type) -> bool:
+    """Return whether a reference takes part in rematerialization."""
+    return not isinstance(type_, RefType) or type_.kind is not RefKind.NO_GRAD_NO_REMAT
 
 
 def impure_error(what: str, found: str) -> RefError:
