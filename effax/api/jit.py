@@ -18,6 +18,7 @@ from effax.api.call_cache import (
 )
 from effax.api.debugging.nans import watched_runner
 from effax.api.dispatch import Runner, check_aliases, ready, runner
+from effax.api.explain_misses import explain_miss
 from effax.api.jit_options import (
     UNSPECIFIED,
     CompilerOptions,
@@ -25,7 +26,7 @@ from effax.api.jit_options import (
     checked_compiler_options,
 )
 from effax.api.methods import BindsAsMethod
-from effax.api.monitoring import TRACE, timed
+from effax.api.monitoring import TRACE, timed, warn
 from effax.api.stages import Lowered, Traced, compiled_call
 from effax.api.staging import abstract_type, shapes_of
 from effax.api.static import StaticArgs
@@ -43,6 +44,7 @@ from effax.arrays.tracing import (
     arg_names,
     flat_args,
     input_type,
+    label_of,
     trace_flat,
 )
 from effax.arrays.view_arguments import has_views, open_views
@@ -80,7 +82,7 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
         self._static = static
         self._has_static = any(static)
         self._cache = cache_of(fun, static) if options.are_plain else CallCache()
-        self._name = getattr(fun, "__name__", type(fun).__name__)
+        self._name = label_of(fun)
         update_wrapper(self, fun, updated=())
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -143,6 +145,8 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
         differs = [differs_along(x) for x in call.leaves] if checked_axes() else None
         options = TraceOptions(outers, differs=differs)
         structure, types = call.signature.structure, call.signature.types
+        if config.explain_cache_misses:
+            warn(explain_miss(self._fun, names, call.signature, self._cache.entries))
         with timed(TRACE, f"tracing {self._name} for jit"):
             flat = trace_flat(call.fun, structure, types, names, self._label, options)
         entry = CacheEntry(self._through_passes(flat))
@@ -252,6 +256,10 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
         if own is not None and name in getattr(own, "__dict__", ()):
             return getattr(own, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return the state of a copy, and the name of the function as JAX's."""
+        return {**vars(self), "function_name": self._name}
 
     def _cache_size(self) -> int:
         return len(self._cache.entries)

@@ -127,6 +127,11 @@ def timed(event: str, what: str) -> Iterator[None]:
             record_event_duration_secs(event, seconds)
 
 
+def warn(message: str) -> None:
+    """Log a warning."""
+    _logger.warning(message)
+
+
 def log(message: str) -> None:
     """Log a message of a trace or compilation, as a warning where ``log_compiles`` is on."""
     _logger.log(logging.WARNING if config.log_compiles else logging.DEBUG, message)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import ParamSpec, TypeVar, cast
 
 from effax import tree
@@ -56,7 +56,9 @@ def checkpoint(
 
     @like(fun)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
-        left, dynamic, named = static.split(fun, args, cast("dict[str, object]", kwargs))
+        given = cast("dict[str, object]", kwargs)
+        left, dynamic, named = static.split(fun, args, given)
+        of, constants = _kept_under(fun, static, args, given)
         flat = flat_args(left, dynamic, named)
         label = f"checkpoint({label_of(fun)})"
         types = [x.type for x in flat.leaves]
@@ -64,13 +66,31 @@ def checkpoint(
             options = TraceOptions(flat.leaves)
             traced = trace_flat(left, flat.treedef, types, flat.names, label, options)
         else:
-            traced = trace_once(left, flat.treedef, types, flat.names, label)
+            traced = trace_once(left, flat.treedef, types, flat.names, label, of, constants)
         operands = [*traced.consts, *flat.leaves]
         _check_pure(label, traced, operands)
         outs = bind(Remat(traced.jaxpr, keeps, prevent_cse), *operands)
         return cast(R, tree.unflatten(traced.out_tree, outs))
 
     return called
+
+
+def _kept_under(
+    fun: Callable[..., object],
+    static: StaticArgs,
+    args: Sequence[object],
+    kwargs: Mapping[str, object],
+) -> tuple[Callable[..., object] | None, Hashable]:
+    """Return the function under which a trace is kept, and its static arguments.
+
+    None where these have no hash.
+    """
+    if not any(static):
+        return fun, ()
+    try:
+        return fun, static.values_of(fun, args, kwargs, lambda _: None)
+    except BadArgument:
+        return None, ()
 
 
 def checkpoint_name(x: T, name: str) -> T:

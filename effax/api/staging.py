@@ -57,6 +57,8 @@ class ShapeDtypeStruct:
             raise BadArgument(
                 "ShapeDtypeStruct: dtype must be specified", expected="a dtype", found="None"
             )
+        if isinstance(shape, int):
+            raise IllTyped("ShapeDtypeStruct: 'int' object is not iterable", "a shape", str(shape))
         object.__setattr__(self, "shape", array_type(integers(shape, "shape"), "bool").shape)
         object.__setattr__(self, "dtype", allowed(dtype))
         object.__setattr__(self, "weak_type", weak_type)

@@ -55,6 +55,7 @@ class Config(threading.local):
     no_tracing: bool = False
     no_execution: bool = False
     log_compiles: bool = False
+    explain_cache_misses: bool = False
     compilation_cache_dir: str | None = None
     enable_compilation_cache: bool = True
     watched: tuple[str, ...] = ()
@@ -134,12 +135,29 @@ def _checked(setting: str, value: object) -> object:
 
         check_device(value, "default_device")
     if setting == "num_cpu_devices" and isinstance(value, int) and value > 0:
-        from effax.lowering import xla
-
-        xla.start(num_devices=value)
+        _start_with(value)
     if setting == "platforms" and value is not None:
         check_platforms(str(value))
     return value
+
+
+class BackendRunning(BadArgument, RuntimeError):
+    """A setting is changed that has an effect before XLA starts only."""
+
+
+def _start_with(num_devices: int) -> None:
+    """Start XLA with a number of devices. Raises BackendRunning where it runs with another one."""
+    from effax.lowering import xla
+
+    try:
+        xla.start(num_devices=num_devices)
+    except BadArgument as error:
+        raise BackendRunning(
+            "jax_num_cpu_devices config should be updated before backends are initialized",
+            expected=error.expected,
+            found=str(num_devices),
+            remedy="set it, or JAX_NUM_CPU_DEVICES, before the first array",
+        ) from None
 
 
 def check_platforms(names: str) -> None:

@@ -79,6 +79,11 @@ def log_compiles(new_val: bool = True) -> AbstractContextManager[None]:
     return setting("log_compiles", new_val)
 
 
+def explain_cache_misses(new_val: bool = True) -> AbstractContextManager[None]:
+    """Log why each call of a jitted function is traced, as a warning of logger ``effax``."""
+    return setting("explain_cache_misses", new_val)
+
+
 def default_device(new_val: object) -> AbstractContextManager[None]:
     """Set the device of new arrays inside the block: None or the first device.
 
@@ -125,7 +130,6 @@ auto_pcast: SettingBlock = SettingBlock("auto_pcast", True)
 debug_key_reuse: SettingBlock = SettingBlock("debug_key_reuse", True)
 enable_checks: SettingBlock = SettingBlock("enable_checks", True)
 enable_custom_prng: SettingBlock = SettingBlock("enable_custom_prng", True)
-explain_cache_misses: SettingBlock = SettingBlock("explain_cache_misses", True)
 jax2tf_associative_scan_reductions: SettingBlock = SettingBlock(
     "jax2tf_associative_scan_reductions", True
 )

@@ -21,6 +21,8 @@ EFFECTIVE: Final = (
     "default_matmul_precision",
     "check_tracer_leaks",
     "log_compiles",
+    "explain_cache_misses",
+    "num_cpu_devices",
     "no_tracing",
     "no_execution",
     "compilation_cache_dir",

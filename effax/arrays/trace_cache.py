@@ -7,7 +7,7 @@ integers and functions apart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from threading import RLock
 from types import FunctionType
 from typing import Final, NamedTuple
@@ -50,26 +50,38 @@ def trace_once(
     types: Sequence[Type],
     names: Sequence[str],
     label: str,
+    of: Callable[..., object] | None = None,
+    constants: Hashable = (),
 ) -> FlatFunction:
     """Trace a function of values, or return its trace for the same types.
 
     Arguments and errors are those of :func:`effax.arrays.tracing.trace_flat`. Programs that close
     over references or symbols, and those of references, are not kept.
+
+    Args:
+        fun: the function.
+        treedef: the structure of ``(args, kwargs)``.
+        types: the types of the inputs.
+        names: the user's names of the inputs.
+        label: the name of the traced call in messages.
+        of: the function under which the trace is kept, where ``fun`` has some of its arguments.
+        constants: these arguments.
     """
+    owner = fun if of is None else of
     if (
-        type(fun) is not FunctionType
+        type(owner) is not FunctionType
         or checked_axes()
         or any(isinstance(t, RefType) for t in types)
     ):
         return trace_flat(fun, treedef, types, names, label, ABSTRACT)
-    key = (treedef, tuple(types), tuple(names), config.call_key, axes_in_scope())
-    found = _kept.get(fun, {}).get(key)
-    if found is not None and _same(found.uses, _uses(fun)):
+    key = (constants, treedef, tuple(types), tuple(names), config.call_key, axes_in_scope())
+    found = _kept.get(owner, {}).get(key)
+    if found is not None and _same(found.uses, _uses(owner)):
         return found.flat
     read = values_read()
     flat = trace_flat(fun, treedef, types, names, label, ABSTRACT)
     if values_read() == read and all(isinstance(c, DeviceArray) for c in flat.consts):
-        _keep(fun, key, _Entry(flat, _uses(fun)))
+        _keep(owner, key, _Entry(flat, _uses(owner)))
     return flat
 
 

@@ -7,6 +7,7 @@ import logging
 import warnings
 import weakref
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -262,3 +263,47 @@ def test_compiled_programs_are_kept_in_a_directory(tmp_path: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         effax.jit(lambda x: x * 12 + 1)(X)
+
+
+def test_misses_of_the_cache_are_explained(caplog: pytest.LogCaptureFixture) -> None:
+    @effax.jit
+    def f(x: Any, y: Any) -> Any:
+        return x * y
+
+    with effax.explain_cache_misses():
+        f(1.0, X)
+        f(1.0, X)
+        f(1.0, X[:2])
+        f(jnp.float32(1.0), X)
+        with effax.numpy_rank_promotion("warn"):
+            f(1.0, X)
+    first, shape, weak, setting = [record.getMessage() for record in caplog.records]
+    assert "TRACING CACHE MISS of f: never seen function" in first
+    assert "different input types: at y, now f32[2] and before f32[4]" in shape
+    assert "at x, now f32[]{weak_type=False} and before f32[]{weak_type=True}" in weak
+    assert "different settings" in setting
+
+
+def test_functions_that_cannot_be_compiled_are_refused() -> None:
+    def rows(x: Any) -> Any:
+        yield x
+
+    with pytest.raises(TypeError, match="generator"):
+        effax.jit(rows)
+    with pytest.raises(TypeError, match="staticmethod"):
+        effax.jit(staticmethod(lambda x: x))
+    with pytest.raises(BadArgument, match="argnames"):
+        effax.jit(lambda x, /: x, static_argnames="x")
+
+
+def test_a_jitted_function_shows_the_function() -> None:
+    def f(x: Any) -> Any:
+        return x
+
+    f.unit = "m"  # type: ignore[attr-defined]  # of the function
+    jitted: Any = effax.jit(f)
+    assert repr(jitted) == f"<PjitFunction of {f!r}>"
+    assert jitted.unit == "m"
+    assert effax.jit(partial(f)).trace(1.0).fun_name == "f"
+    with pytest.raises(AttributeError, match="no_such"):
+        _ = jitted.no_such

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -122,3 +123,21 @@ def test_a_changed_array_is_traced_anew_and_nothing_is_kept_alive() -> None:
     del f
     gc.collect()
     assert seen() is None
+
+
+def test_static_arguments_of_checkpoint_select_the_trace() -> None:
+    traces: list[object] = []
+
+    @partial(effax.remat, static_argnums=1)
+    def f(x: Any, n: object) -> Any:
+        traces.append(n)
+        return x * (n if isinstance(n, float) else 2)
+
+    for _ in range(2):
+        assert f(2.0, 3.0) == 6
+        assert f(2.0, 0.0) == 0
+        assert np.signbit(f(2.0, -0.0))
+    assert traces == [3.0, 0.0, -0.0]
+    f(2.0, [1])
+    f(2.0, [1])
+    assert len(traces) == 5
