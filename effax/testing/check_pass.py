@@ -13,7 +13,7 @@ from effax.passes.guarantees import Guarantee, checked_guarantees
 from effax.passes.pipeline import AnyPass, Pass, check_program, guarantees_of, passes_of
 from effax.testing import laws
 from effax.testing.ending import bounds_text, check_bounds
-from effax.testing.generate.catalogue import catalogue
+from effax.testing.generate.catalogue import catalogue, literals
 from effax.testing.generate.features import ANYTHING, Features, as_features
 from effax.testing.generate.focus import Condition, Focus, focus_of
 from effax.testing.generate.random_source import RandomSource
@@ -22,7 +22,7 @@ from effax.testing.laws.guarantees import agreement_of
 from effax.testing.laws.runner import Arguments, Draw, Drawn, Trial, attempt_on, raise_broken
 from effax.testing.laws.tolerance import Allowed, Tolerances
 from effax.testing.pass_programs import WantedPrograms, plans_of, redundant_programs
-from effax.testing.pass_trials import Changes, EachPart, PartTrial
+from effax.testing.pass_trials import Calls, Changes, EachPart, PartTrial
 from effax.testing.progress import Progress
 from effax.testing.report.report import Inconclusive
 from effax.testing.shrink.changed_parts import changed_parts, probes
@@ -49,6 +49,9 @@ FAILED: Final = Jaxpr((), (), ())
 LARGE: Final = 400
 """A program of the caller with more equations is tried with one seed."""
 
+
+FEW_WITHOUT_CALLS: Final = 8
+"""A pass that changes fewer programs is tried on more programs with calls of the host."""
 
 FEW_OF_PART: Final = 8
 """A pass of a composition that changes fewer programs is tried again."""
@@ -184,26 +187,26 @@ def check_pass(
     features = as_features(features)
     checked = checked_guarantees("check_pass", guarantees) if guarantees else guarantees_of(pass_)
     _check_counts(examples, max_steps, max_seconds)
-    focused = focus_of(focus)
+    several = programs if isinstance(programs, Sequence) else [programs]
+    given = [check_program(one) for one in several]
+    focused = focus_of(focus, given)
     arguments: dict[str, object] = {"step": pass_, "guarantees": checked}
     arguments |= _tolerance_of(checked, rtol, atol)
     if (max_steps, max_seconds) != (MAX_STEPS, MAX_SECONDS):
         arguments |= {"max_steps": max_steps, "max_seconds": max_seconds}
     each = EachPart(pass_, tuple(guarantees), arguments)
-    several = programs if isinstance(programs, Sequence) else [programs]
     check = _Check(
         pass_,
         Changes(laws.pass_is_a_function, arguments, pass_),
         Trial(laws.pass_keeps_its_guarantees, arguments),
         None if isinstance(pass_, Pass) else each,
         Trial(laws.compiled_pass_agrees_with_evaluation, arguments) if compiled else None,
-        _calls(checked, arguments),
+        _calls(checked, arguments, pass_),
         Progress(f"check_pass {pass_}", examples, not progress),
     )
-    given = [check_program(one) for one in several]
     for jaxpr in given:
         check.try_program(jaxpr, USER_SEEDS if size(jaxpr) < LARGE else USER_SEEDS[:1])
-    check.try_all(WantedPrograms(focused, features, compiled), examples, seed)
+    check.try_all(WantedPrograms(focused, features, compiled, tuple(given)), examples, seed)
     raise_broken(check.reported, strict=False)
     bounds = bounds_text(max_steps, max_seconds)
     _check_conclusive(check, given, focused.conditions, bounds)
@@ -232,14 +235,14 @@ def _tolerance_of(
     return dict(found)
 
 
-def _calls(checked: Sequence[Guarantee], arguments: Arguments) -> Trial | None:
+def _calls(checked: Sequence[Guarantee], arguments: Arguments, step: AnyPass) -> Calls | None:
     """Return the trial of side effects, if the guarantees include them."""
     agreement = agreement_of(checked)
     if agreement is None:
         return None
     rounded = "rtol" in arguments or "atol" in arguments or agreement.where_finite
     given = {**arguments, "values": False} if rounded else arguments
-    return Trial(laws.pass_preserves_side_effects, given)
+    return Calls(given, step)
 
 
 @dataclass
@@ -262,7 +265,7 @@ class _Check:
     kept: Trial
     each: EachPart | None
     compiled: Trial | None
-    calls: Trial | None
+    calls: Calls | None
     progress: Progress
     slices: int = 0
 
@@ -304,7 +307,9 @@ class _Check:
         self.try_random(wanted, examples, seed)
         if self.is_broken:
             return
+        self._try_literals()
         self.try_slices([*self.changes.pairs, *self._in_catalogue()])
+        self._try_calls(wanted, examples, seed)
         found = [self._tried_again(self.step, self.changes.pairs, self.trials)]
         if self.each is not None:
             found += [
@@ -317,6 +322,19 @@ class _Check:
             names = [name for one in again for name in one[0] if _may_have(wanted.features, name)]
             patterns = [pattern for one in again for pattern in one[1]]
             self.try_random(wanted.more(names, patterns), -(-examples // 2), f"again {seed}")
+
+    def _try_calls(self, wanted: WantedPrograms, examples: int, seed: int) -> None:
+        """Try more programs with calls if the pass changes hardly any others."""
+        calls = self.calls
+        if calls is not None and len(self.changes.pairs) < FEW_WITHOUT_CALLS:
+            draw = redundant_programs(wanted)
+            attempt_on([calls], self._progressing(draw), -(-examples // 2), f"calls {seed}")
+
+    def _try_literals(self) -> None:
+        """Try programs of equations on literals, as far as the pass changes them."""
+        for jaxpr in literals():
+            if self._made(jaxpr) != jaxpr:
+                _try_program([self.kept], jaxpr, PROBE_SEEDS[:1], self.progress)
 
     def _in_catalogue(self) -> list[tuple[Jaxpr, Jaxpr]]:
         """Return the programs of all pairs of primitives that a pass changes that changes few."""
@@ -373,19 +391,20 @@ class _Check:
     def try_random(self, wanted: WantedPrograms, examples: int, seed: int | str) -> None:
         """Try tenths of the examples: small programs, others, loops and references, calls."""
         plans = plans_of(wanted)
-
-        def progressing(draw: Draw) -> Draw:
-            def drawn(choose: RandomSource) -> Drawn:
-                self.progress.step(self._note())
-                return draw(choose)
-
-            return drawn
-
         for draw, tenths in plans:
-            attempt_on(self.trials, progressing(draw), -(-examples * tenths // 10), seed)
+            attempt_on(self.trials, self._progressing(draw), -(-examples * tenths // 10), seed)
         if self.calls is not None and not wanted.compiled:
             draw = plans[-1][0] if wanted.focus.conditions else redundant_programs(wanted)
-            attempt_on([self.calls], progressing(draw), -(-examples // 10), seed)
+            attempt_on([self.calls], self._progressing(draw), -(-examples // 10), seed)
+
+    def _progressing(self, draw: Draw) -> Draw:
+        """Return the generator, which reports progress."""
+
+        def drawn(choose: RandomSource) -> Drawn:
+            self.progress.step(self._note())
+            return draw(choose)
+
+        return drawn
 
 
 def _is_little(pairs: Sequence[tuple[Jaxpr, Jaxpr]]) -> bool:
@@ -437,6 +456,9 @@ def _report(
 ) -> PassReport:
     changes = check.changes
     pairs, programs = changes.pairs, len(changes.made)
+    if not pairs and check.calls is not None:
+        # It may look for calls of the host.
+        pairs, programs = check.calls.pairs, programs + len(check.calls.made)
     if not pairs and not allow_unchanged:
         raise Inconclusive(
             f"the pass {check.step} changed no program",

@@ -29,11 +29,12 @@ CORNERS: Final = ("refs.nested", "scan", "refs.nested")
 
 
 class WantedPrograms(NamedTuple):
-    """The programs on which a pass is tried: their focus and features."""
+    """The programs on which a pass is tried: their focus and features, and those of the caller."""
 
     focus: Focused
     features: Features
     compiled: bool
+    given: tuple[Jaxpr, ...] = ()
 
     def more(self, names: Sequence[str], patterns: Sequence[App]) -> WantedPrograms:
         """Return it with further steps and patterns."""
@@ -98,7 +99,7 @@ def _meeting(draw: Callable[[RandomSource], Jaxpr], wanted: WantedPrograms) -> D
     """
     if not any(one.is_required for one in wanted.focus.conditions):
         return lambda choose: (draw(choose),)
-    met: list[Jaxpr] = []
+    met = [jaxpr for jaxpr in wanted.given if wanted.focus.meets(jaxpr)]
 
     def drawn(choose: RandomSource) -> Drawn:
         jaxpr = draw(choose)

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from returns.result import Result
 
+from effax.ir.analysis.queries import size
 from effax.ir.errors import TransformError
 from effax.ir.syntax import Jaxpr
 from effax.passes.guarantees import Guarantee
@@ -14,6 +15,7 @@ from effax.passes.pipeline import AnyPass, Pass, Path, attempt, perform
 from effax.testing import laws
 from effax.testing.laws.guarantees import NotAFunction, check_function
 from effax.testing.laws.law import Law
+from effax.testing.laws.recording import with_all_calls
 from effax.testing.laws.runner import Arguments, Drawn, Trial
 from effax.testing.report.report import LawBroken
 
@@ -45,6 +47,33 @@ class Changes(Trial):
     def has_failed(self) -> bool:
         """Return whether the pass raised an error, which breaks its other laws too."""
         return self.broken is not None and not isinstance(self.broken.root, NotAFunction)
+
+    @property
+    def pairs(self) -> list[tuple[Jaxpr, Jaxpr]]:
+        """The programs that the pass changed, before and after."""
+        return [(jaxpr, made) for jaxpr, made in self.made.items() if made != jaxpr]
+
+
+class Calls(Trial):
+    """A trial of side effects that records the programs with calls that the pass changes.
+
+    Attributes:
+        step: the pass.
+        made: the program that it makes of each program with calls of the host, unless it is large.
+    """
+
+    LARGEST: ClassVar = 400
+
+    def __init__(self, arguments: Arguments, step: AnyPass) -> None:
+        super().__init__(laws.pass_preserves_side_effects, arguments)
+        self.step = step
+        self.made: dict[Jaxpr, Jaxpr] = {}
+
+    def try_on(self, drawn: Drawn, seed: int) -> None:
+        super().try_on(drawn, seed)
+        if self.broken is None and drawn not in self.stopped and size(drawn[0]) < self.LARGEST:
+            jaxpr = with_all_calls(drawn[0], seed)
+            self.made[jaxpr] = self.step(jaxpr).value_or(jaxpr)
 
     @property
     def pairs(self) -> list[tuple[Jaxpr, Jaxpr]]:

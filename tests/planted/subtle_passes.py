@@ -308,6 +308,54 @@ def shallow_reload(jaxpr: Jaxpr) -> Jaxpr:
     return substitute(jaxpr, values) if values else jaxpr
 
 
+def forgotten_index(jaxpr: Jaxpr) -> Jaxpr:
+    """Remove the stores of branches before another store to the reference, at any index."""
+
+    def branch(inner: Jaxpr) -> Jaxpr:
+        used = {a for eqn in inner.eqns for a in eqn.ins} | {*inner.outs}
+        kept: list[Eqn] = []
+        last: Eqn | None = None
+        for eqn in inner.eqns:
+            if last is not None and eqn.ins[:1] == last.ins[:1] and isinstance(eqn.prim, Swap):
+                kept.remove(last)
+            if isinstance(eqn.prim, Swap) and eqn.outs[0] not in used:
+                last = eqn
+            elif eqn.effects:
+                last = None
+            kept.append(eqn)
+        return renumbered(inner.replace(eqns=kept))
+
+    eqns = [
+        eqn._replace(prim=Cond(tuple(map(branch, eqn.prim.branches))))
+        if isinstance(eqn.prim, Cond)
+        else eqn
+        for eqn in jaxpr.eqns
+    ]
+    return jaxpr.replace(eqns=eqns)
+
+
+def clipped_sums(b: Builder, eqn: Eqn) -> Atom | None:
+    """Compute sums of two integer literals, with saturation."""
+    if not isinstance(eqn.prim, p.Add) or not is_integer(eqn.outs[0].type.dtype):
+        return None
+    x, y = eqn.ins
+    if not isinstance(x, Lit) or not isinstance(y, Lit):
+        return None
+    least, greatest = int_bounds(x.type.dtype)
+    total = int(x.value.real) + int(y.value.real)
+    return lit(max(least, min(total, greatest)), eqn.outs[0].type)
+
+
+def late_calls(jaxpr: Jaxpr) -> Jaxpr:
+    """Move calls of the host behind the equation without effects that follows; right."""
+    eqns = [*jaxpr.eqns]
+    for i, (first, second) in enumerate(pairwise(jaxpr.eqns)):
+        if isinstance(first.prim, DebugCallback) and not second.effects:
+            eqns[i : i + 2] = second, first
+            return renumbered(jaxpr.replace(eqns=eqns))
+    return jaxpr
+
+
 WRONG: Final = (
     local(relu),
     local(turned_difference, *EXACT[:1], Guarantee.SAME_BITS),
@@ -333,4 +381,9 @@ WRONG: Final = (
     local(quiet_branches),
     whole(merged_allocations),
     whole(shallow_reload),
+    whole(forgotten_index),
+    local(clipped_sums),
 )
+
+OF_CALLS: Final = whole(late_calls)
+"""A right pass that changes only programs with calls of the host."""

@@ -16,7 +16,7 @@ from tests.planted.subtle_passes import local
 
 SOME = (
     *("closed_bound", "first_iteration", "reload", "shared_calls", "silent_branches"),
-    *("clamped", "quiet_branches", "shallow_reload"),
+    *("clamped", "quiet_branches", "shallow_reload", "forgotten_index"),
 )
 
 
@@ -40,6 +40,12 @@ def test_a_wrong_pass_that_rounds_is_refused(step: Pass, given: dict[str, Any]) 
 def test_a_right_pass_that_rounds_is_accepted(step: Pass, given: dict[str, Any]) -> None:
     report = check_pass(step, **given, examples=20)
     assert report.changed and not report.stopped
+
+
+@pytest.mark.slow
+def test_a_right_pass_of_calls_is_accepted() -> None:
+    report = check_pass(subtle_passes.OF_CALLS, examples=40)
+    assert report.changed > 3
 
 
 DEEP = parse("""{ lambda ; a:f32[2]. let

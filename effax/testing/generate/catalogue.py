@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from inspect import signature
 from itertools import product
+from math import inf
 from typing import Final
 
 from effax.ir import prims as p
@@ -18,6 +19,7 @@ from effax.ir.build import Builder, lit
 from effax.ir.dtypes import as_dtype
 from effax.ir.errors import EffaxError
 from effax.ir.primitive import Primitive
+from effax.ir.prims.special import Formula
 from effax.ir.registry import own_primitives
 from effax.ir.state import cached
 from effax.ir.syntax import Atom, Jaxpr, Lit, Var
@@ -132,6 +134,35 @@ def choices() -> Iterator[Jaxpr]:
         yield b.finish([b(p.Clamp(), x, y, z), *[b(p.SelectN(), c, y, z) for c in tests]])
 
 
+LITERALS: Final[dict[str, tuple[tuple[float, float], ...]]] = {
+    "float32": ((0.1, 3), (-0.0, 0.0), (-2.5, 2), (inf, -inf), (3e38, 3e38)),
+    "int32": ((2**31 - 1, 2**31 - 1), (-(2**31), 2), (-(2**31), -1), (-7, 2), (7, 33)),
+    "uint8": ((255, 255), (0, 1), (7, 2)),
+    "bool": ((0, 1), (1, 1)),
+}
+"""Operands of equations of literals by dtype: extremes, overflows, signs."""
+
+
+@cached(maxsize=1)
+def literals() -> tuple[Jaxpr, ...]:
+    """Return programs of equations whose operands are all literals, which passes fold."""
+    made: list[Jaxpr] = []
+    for dtype, pairs in LITERALS.items():
+        for first, second in pairs:
+            b, outs = Builder([]), list[Atom]()
+            x, y = (_number(value, array_type((), dtype)) for value in (first, second))
+            for prim in _common(UNARY, BINARY):
+                with suppress(EffaxError):
+                    outs.append(b(prim, x, y) if isinstance(prim, p.Binary) else b(prim, x))
+            made.append(b.finish(outs))
+    return tuple(made)
+
+
+def _common(*several: Sequence[Primitive]) -> Iterator[Primitive]:
+    """Yield the primitives but for special functions, which are many and take long to evaluate."""
+    return (prim for prims in several for prim in prims if not isinstance(prim, Formula))
+
+
 def _body(types: Sequence[Type], prim: Primitive) -> Jaxpr:
     b = Builder(types)
     return b.finish([b(prim, *b.binders)])
@@ -195,7 +226,7 @@ def _inner(types: Sequence[Type]) -> Iterator[Apply]:
 def _outer() -> tuple[Apply, ...]:
     """Return the applications to a first result and to the operands that follow it."""
     return (
-        *map(_unary, UNARY),
-        *[_binary(prim, *places) for prim in BINARY for places in ((0, 1), (2, 0))],
-        *[_with_number(prim, value, False) for prim in BINARY for value in NUMBERS],
+        *map(_unary, _common(UNARY)),
+        *[_binary(prim, *places) for prim in _common(BINARY) for places in ((0, 1), (2, 0))],
+        *[_with_number(prim, value, False) for prim in _common(BINARY) for value in NUMBERS],
     )

@@ -66,8 +66,12 @@ class Focused(NamedTuple):
         return not required or any(one.meets(jaxpr) for one in required)
 
 
-def focus_of(given: Focus | Sequence[Focus]) -> Focused:
-    """Return the steps, patterns and conditions of a focus. Raises BadArgument for others."""
+def focus_of(given: Focus | Sequence[Focus], programs: Sequence[Jaxpr] = ()) -> Focused:
+    """Return the steps, patterns and conditions of a focus.
+
+    Raises BadArgument for others, and for patterns that cannot be inserted, as those with
+    parameters, unless one of the caller's programs has them.
+    """
     several: Sequence[object] = (
         given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
     )
@@ -86,14 +90,19 @@ def focus_of(given: Focus | Sequence[Focus]) -> Focused:
             patterns += found.patterns
             conditions += found.conditions
         elif isinstance(one, Primitive):
-            patterns += _patterns(one)
-            conditions.append(Condition(str(one), _has_primitive(one), False))
-        elif isinstance(one, App | Seq | RewriteRule):
-            # A sequence of equations with effects is looked for: it cannot be inserted.
-            found_patterns = () if isinstance(one, Seq) or _is_sequence(one) else _patterns(one)
+            condition = Condition(str(one), _has_primitive(one), False)
+            found_patterns = _patterns_in(one, condition, programs)
             patterns += found_patterns
+            conditions.append(condition._replace(is_required=not found_patterns))
+        elif isinstance(one, App | Seq | RewriteRule):
             text = one.name if isinstance(one, RewriteRule) else str(one)
-            conditions.append(Condition(text, _has_instance(one), not found_patterns))
+            condition = Condition(text, _has_instance(one), False)
+            # A sequence of equations with effects is looked for: it cannot be inserted.
+            found_patterns = ()
+            if not isinstance(one, Seq) and not _is_sequence(one):
+                found_patterns = _patterns_in(one, condition, programs)
+            patterns += found_patterns
+            conditions.append(condition._replace(is_required=not found_patterns))
         elif callable(one):
             predicate = cast("Callable[[Jaxpr], bool]", one)
             name = getattr(one, "__name__", type(one).__name__)
@@ -136,6 +145,18 @@ def _is_sequence(one: App | Seq | RewriteRule) -> bool:
 
 def _has_primitive(prim: Primitive) -> Callable[[Jaxpr], bool]:
     return lambda jaxpr: any(place.eqn.prim == prim for place in walk(jaxpr))
+
+
+def _patterns_in(
+    one: Primitive | App | RewriteRule, condition: Condition, programs: Sequence[Jaxpr]
+) -> tuple[App, ...]:
+    """Return the patterns to insert; none if they cannot be, but are in programs of the caller."""
+    try:
+        return _patterns(one)
+    except BadArgument:
+        if any(map(condition.meets, programs)):
+            return ()
+        raise
 
 
 def _patterns(one: Primitive | App | RewriteRule) -> tuple[App, ...]:

@@ -79,6 +79,11 @@ def with_callbacks(jaxpr: Jaxpr, seed: int, returns: bool = False, varied: bool 
     return _Inserter(np.random.default_rng([seed, 5]), returns, varied).program(jaxpr)
 
 
+def with_all_calls(jaxpr: Jaxpr, seed: int) -> Jaxpr:
+    """Insert calls of all kinds: the program on which side effects of a pass are compared."""
+    return with_callbacks(jaxpr, seed, returns=True, varied=True)
+
+
 FLAG: Final = array_type((), "bool")
 
 _CONTROL: Final = (Jit, Remat, Cond, Scan, While)
@@ -225,12 +230,20 @@ def check_same_order(expected: Log, found: Log) -> None:
 
 def check_same_calls(expected: Log, found: Log) -> None:
     """Raise AssertionError unless the same calls were made, in any order."""
-    left = list(found)
+    left: dict[str, list[RecordedCall]] = {}
+    for entry in found:
+        left.setdefault(entry.label, []).append(entry)
     for entry in expected:
-        same = [i for i, other in enumerate(left) if _is_same(entry, other)]
-        assert same, f"call {entry.label} of {entry.values} was not made; left are {left}"
-        left.pop(same[0])
-    assert not left, f"unexpected calls were made: {left}"
+        others = left.get(entry.label, [])
+        same = next((i for i, other in enumerate(others) if _is_same(entry, other)), None)
+        if same is None:
+            rest = [call for calls in left.values() for call in calls]
+            raise AssertionError(
+                f"call {entry.label} of {entry.values} was not made; left are {rest}"
+            )
+        others.pop(same)
+    rest = [call for calls in left.values() for call in calls]
+    assert not rest, f"unexpected calls were made: {rest}"
 
 
 def check_call_order(expected: Sequence[Log], found: Log) -> None:

@@ -25,7 +25,8 @@ from effax.ir.build import Builder, lit
 from effax.ir.dtypes import family
 from effax.ir.edit.alpha import renumbered
 from effax.ir.errors import EffaxError
-from effax.ir.prims import Cond, Scan
+from effax.ir.indexing import Indexer, Pick, Span, indexed_shape, whole
+from effax.ir.prims import AddUpdate, Cond, Get, Scan, Swap
 from effax.ir.syntax import Atom, Jaxpr, Lit, Var
 from effax.ir.types import ArrayType, RefType, Type, array_type, ref_type
 from effax.testing.generate.special_values import special
@@ -59,12 +60,15 @@ def slices_of(pairs: Iterable[tuple[Jaxpr, Jaxpr]]) -> list[Jaxpr]:
     found: dict[Jaxpr, None] = {}
     alike: Counter[tuple[str, ...]] = Counter()
     for before, after in sorted(pairs, key=lambda pair: len(pair[0].eqns))[:PAIRS]:
-        for made in _cut(diff(before, after), before):
-            families = [family(t.dtype) for t in made.in_types[:1]]
-            names = (*families, *[eqn.prim.name for eqn in made.eqns])
-            if made in found or alike[names] >= ALIKE:
+        for part in _cut(diff(before, after), before):
+            families = [family(t.dtype) for t in part.in_types[:1]]
+            names = (*families, *[eqn.prim.name for eqn in part.eqns])
+            if alike[names] >= ALIKE:
                 continue
-            if size(made) > LARGEST or made.free_axes or not isinstance(check(made), Success):
+            made = renumbered(part)
+            if made in found or size(made) > LARGEST:
+                continue
+            if made.free_axes or not isinstance(check(made), Success):
                 continue
             alike[names] += 1
             found[made] = None
@@ -72,7 +76,10 @@ def slices_of(pairs: Iterable[tuple[Jaxpr, Jaxpr]]) -> list[Jaxpr]:
 
 
 def _cut(found: Diff, jaxpr: Jaxpr) -> Iterator[Jaxpr]:
-    """Yield slices of the program of a difference, and its changed subjaxprs with their slices."""
+    """Yield slices of the program of a difference, and its changed subjaxprs with their slices.
+
+    They are not renumbered.
+    """
     changed: set[int] = set()
     at = -1
     for change in found.changes:
@@ -84,17 +91,37 @@ def _cut(found: Diff, jaxpr: Jaxpr) -> Iterator[Jaxpr]:
         if change.kind == "changed" and change.inside:
             for inner, program in zip(change.inside, jaxpr.eqns[at].prim.subjaxprs(), strict=False):
                 if inner:
-                    yield renumbered(program)
+                    yield program
                     yield from _cut(inner, program)
     defined = {v: i for i, eqn in enumerate(jaxpr.eqns) for v in eqn.outs}
     old, new = (text.split(", ") for text in found.results)
     for a, x, y in zip(jaxpr.outs, old, new, strict=False):
         if x != y and isinstance(a, Var) and a in defined:
             changed.add(defined[a])
-    yield from _around(jaxpr, {i for i in changed if i < len(jaxpr.eqns)})
+    changed = {i for i in changed if i < len(jaxpr.eqns)}
+    uses = _uses(jaxpr)
+    for places in dict.fromkeys(map(frozenset, _around(jaxpr, changed, uses))):
+        yield _part(jaxpr, places, uses)
 
 
-def _around(jaxpr: Jaxpr, changed: set[int]) -> Iterator[Jaxpr]:
+Uses = dict[Var, list[int]]
+"""The equations that use each variable; those of results have the number after the last."""
+
+
+def _uses(jaxpr: Jaxpr) -> Uses:
+    found: Uses = {}
+    for i, eqn in enumerate(jaxpr.eqns):
+        for a in eqn.ins:
+            if isinstance(a, Var):
+                found.setdefault(a, []).append(i)
+    for a in jaxpr.outs:
+        if isinstance(a, Var):
+            found.setdefault(a, []).append(len(jaxpr.eqns))
+    return found
+
+
+def _around(jaxpr: Jaxpr, changed: set[int], uses: Uses) -> Iterator[set[int]]:
+    """Yield the places of slices."""
     defined = {v: i for i, eqn in enumerate(jaxpr.eqns) for v in eqn.outs}
 
     def widened(places: set[int]) -> set[int]:
@@ -105,14 +132,20 @@ def _around(jaxpr: Jaxpr, changed: set[int]) -> Iterator[Jaxpr]:
         places = {i}
         for _ in WIDTHS:
             if len(places) <= LONGEST:
-                yield cut_out(jaxpr, places)
+                yield places
             places = widened(places)
+        for a in jaxpr.eqns[i].ins:
+            # A pass may look at the other accesses to a reference.
+            if isinstance(a.type, RefType) and isinstance(a, Var):
+                near = [j for j in uses[a] if abs(j - i) < LONGEST and j < len(jaxpr.eqns)]
+                if 1 < len(near) <= LONGEST:
+                    yield {*near}
     for run in _runs(sorted(changed)):
         # What is between two changed equations may access the same references.
         between = set(range(run[0], run[-1] + 1))
         for places in ({*run}, between, widened(between)):
             if 1 < len(places) <= LONGEST:
-                yield cut_out(jaxpr, places)
+                yield places
 
 
 GAP: Final = 4
@@ -135,22 +168,22 @@ def cut_out(jaxpr: Jaxpr, places: Iterable[int]) -> Jaxpr:
 
     A value that only these equations use is not a result.
     """
-    inside = sorted(places)
-    eqns = [jaxpr.eqns[i] for i in inside]
+    return renumbered(_part(jaxpr, places, _uses(jaxpr)))
+
+
+def _part(jaxpr: Jaxpr, places: Iterable[int], uses: Uses) -> Jaxpr:
+    """Return the program of some equations, with the variables of the whole program."""
+    chosen = {*places}
+    eqns = [jaxpr.eqns[i] for i in sorted(chosen)]
     made = {v for eqn in eqns for v in eqn.outs}
     operands = [a for eqn in eqns for a in eqn.ins if isinstance(a, Var)]
-    binders = dict.fromkeys([a for a in operands if a not in made])
-    chosen = set(inside)
-    elsewhere = {a for i, eqn in enumerate(jaxpr.eqns) if i not in chosen for a in eqn.ins}
-    needed = elsewhere | {*jaxpr.outs}
-    used = {*operands}
     outs = [
         v
         for eqn in eqns
         for v in eqn.outs
-        if isinstance(v.type, ArrayType) and (v in needed or v not in used)
+        if isinstance(v.type, ArrayType) and not (v in uses and chosen.issuperset(uses[v]))
     ]
-    return renumbered(Jaxpr(list(binders), eqns, outs))
+    return Jaxpr(list(dict.fromkeys([a for a in operands if a not in made])), eqns, outs)
 
 
 def lifted(jaxpr: Jaxpr) -> Jaxpr | None:
@@ -298,6 +331,66 @@ def _is_simple(jaxpr: Jaxpr) -> bool:
     return not any(eqn.effects or eqn.prim.subjaxprs() for eqn in jaxpr.eqns)
 
 
+def with_other_parts(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
+    """Yield the program with another part of a reference in one access: all of it, or a position.
+
+    A pass may look at the reference that equations access, and forget at which index.
+    """
+    accesses = [
+        i for i, eqn in enumerate(jaxpr.eqns) if isinstance(eqn.prim, Get | Swap | AddUpdate)
+    ]
+    if len(accesses) < 2 or len(jaxpr.eqns) > LONGEST:
+        return
+    for i in accesses[-MOST_ACCESSES:]:
+        shape = jaxpr.eqns[i].ins[0].type.shape
+        everything, rest = whole(shape), [Span(0, n) for n in shape[1:]]
+        picks = (
+            [Indexer((Pick(n), *rest)) for n in (0, shape[0] - 1)]
+            if 0 not in (shape or (0,))
+            else []
+        )
+        for indexer in dict.fromkeys([everything, *picks]):
+            made = _accessing(jaxpr, i, indexer)
+            if made is not None:
+                yield made
+
+
+MOST_ACCESSES: Final = 3
+"""The number of accesses whose part is varied, the last ones."""
+
+
+def _accessing(jaxpr: Jaxpr, place: int, indexer: Indexer) -> Jaxpr | None:
+    """Return the program with another index of an access; None: it has that, or is ill-typed.
+
+    The value that is stored is another input; so is what later equations use of its result.
+    """
+    eqn = jaxpr.eqns[place]
+    prim = eqn.prim
+    if not isinstance(prim, Get | Swap | AddUpdate) or prim.indexer == indexer:
+        return None
+    ref = eqn.ins[0].type
+    part = ref.inner if isinstance(ref, RefType) else array_type(ref.shape, ref.dtype)
+    stored = part.update(shape=indexed_shape(indexer, ref.shape, []))
+    b = Builder([*jaxpr.in_types, *[v.type for v in eqn.outs], stored])
+    *others, value = b.binders[len(jaxpr.binders) :]
+    env: dict[Atom, Atom] = dict(zip(jaxpr.binders, b.binders, strict=False))
+    results: list[Var] = []
+    try:
+        for i, one in enumerate(jaxpr.eqns):
+            ins = [env.get(a, a) for a in one.ins]
+            if i == place:
+                operands = ins[:1] if isinstance(prim, Get) else [ins[0], value]
+                results += b.emit(replace(prim, indexer=indexer), operands)
+                env.update(zip(one.outs, others, strict=True))
+            else:
+                env.update(zip(one.outs, b.emit(one.prim, ins), strict=True))
+        outs = [a for a in jaxpr.outs if a not in eqn.outs]
+        shown = results if len(outs) < len(jaxpr.outs) else []
+        return b.finish([*[env.get(a, a) for a in outs], *shown])
+    except EffaxError:
+        return None
+
+
 def _may_lift(t: Type, first: Type) -> bool:
     return isinstance(t, ArrayType) and t.shape == first.shape and family(t.dtype) != "void"
 
@@ -312,8 +405,9 @@ def changed_slices(
 
     looped = 0
     for jaxpr in slices_of(pairs)[:most]:
-        whole = changed(jaxpr)
-        yield from whole or changed(in_branch(jaxpr))
+        yield from changed(jaxpr) or changed(in_branch(jaxpr))
+        for other in with_other_parts(jaxpr):
+            yield from changed(other) or changed(in_branch(other))
         for n in LENGTHS:
             yield from changed(with_length(jaxpr, n))
         for extreme in with_other_literals(jaxpr):
