@@ -22,12 +22,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import ClassVar, Final
+from typing import ClassVar, Final, cast
 
 import numpy as np
 
 from effax.ir.build import Builder, lit, typing_of
-from effax.ir.dtypes import UINT32, as_key_dtype
+from effax.ir.dtypes import UINT32, as_key_dtype, is_key_dtype
 from effax.ir.edit.rewriter import Rewriter
 from effax.ir.errors import EffaxError
 from effax.ir.key_dtype import KeyDType, records_of, words_of
@@ -45,7 +45,7 @@ from effax.ir.prims import (
     Reshape,
 )
 from effax.ir.prims.shape import ConstantArray
-from effax.ir.recursion import postorder
+from effax.ir.recursion import postorder, subjaxprs_of
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
 from effax.ir.types import ArrayType, Type, array_type
 from effax.lowering.tokens import TokenCall
@@ -67,26 +67,32 @@ def physical(jaxpr: Jaxpr) -> Jaxpr:
     """
     made: dict[int, Jaxpr] = {}
     for inner in postorder(jaxpr):
-        same = all(made[id(j)] is j for eqn in inner.eqns for j in eqn.prim.subjaxprs())
+        same = all(made[id(j)] is j for j in subjaxprs_of(inner))
         made[id(inner)] = inner if same and not _has_keys(inner) else _Words(inner, made).run()
     return made[id(jaxpr)]
 
 
-def physical_type(type_: Type) -> ArrayType:
+def physical_type(type_: Type) -> Type:
     """Return the type of the words of an array of keys; any other type unchanged."""
-    assert isinstance(type_, ArrayType)
     dtype = as_key_dtype(type_.dtype)
     return type_ if dtype is None else array_type((*type_.shape, *dtype.words), UINT32)
 
 
 def _has_keys(jaxpr: Jaxpr) -> bool:
-    own = any(_is_key(a) for a in (*jaxpr.binders, *jaxpr.outs))
-    return own or any(_is_key(a) for eqn in jaxpr.eqns for a in (*eqn.ins, *eqn.outs))
+    """Return whether a variable or a literal is an array of keys."""
+    kind: type[object] = KeyDType
+    for _, ins, outs, _, _ in jaxpr.eqns:
+        for v in outs:
+            if type(v.type.dtype) is kind:
+                return True
+        for a in ins:
+            if type(a) is Lit and type(a.type.dtype) is kind:
+                return True
+    return any(map(_is_key, (*jaxpr.binders, *jaxpr.outs)))
 
 
 def _is_key(atom: Atom) -> bool:
-    dtype = atom.type.dtype
-    return dtype.kind == "V" and isinstance(dtype, KeyDType)
+    return is_key_dtype(atom.type.dtype)
 
 
 class _Words(Rewriter):
@@ -182,7 +188,7 @@ class OnWords(HasLowering):
 
     def lower(self, w: Writer, ins: Sequence[Val], /) -> Sequence[Val]:
         types = [physical_type(t) for t in typing_of(self.prim, self.types).outs]
-        return w.host_call(self.evaluate, ins, types)
+        return w.host_call(self.evaluate, ins, cast("list[ArrayType]", types))
 
 
 def _on_words(prim: Primitive, operands: Sequence[Atom]) -> OnWords:

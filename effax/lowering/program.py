@@ -22,7 +22,6 @@ from effax.ir.syntax import Jaxpr
 from effax.lowering import xla
 from effax.lowering.call_depth import check_levels, shallow
 from effax.lowering.persistent import PersistentCache
-from effax.lowering.physical import physical
 from effax.lowering.rules.default import DEFAULT, HOST_LIBRARIES
 from effax.lowering.stablehlo import Module, lower
 from effax.lowering.tokens import ordering_rules, thread_token
@@ -139,7 +138,7 @@ def stablehlo_of(
         EffaxError: a pass or the lowering of a primitive does not apply.
     """
     done = without_refs(jaxpr)
-    done = done._replace(jaxpr=shallow(physical(done.jaxpr)))
+    done = done._replace(jaxpr=shallow(done.jaxpr))
     aliases = [
         *donations(done, donated),
         *[(i, done.n_outs + k) for k, i in enumerate(done.changed)],

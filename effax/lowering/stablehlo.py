@@ -34,6 +34,7 @@ from effax.ir.types import ArrayType, RefType, Type
 from effax.lowering.branches import in_place
 from effax.lowering.mlir_text import constant, tensor
 from effax.lowering.ordering import ordered
+from effax.lowering.physical import physical
 from effax.lowering.rules.default import DEFAULT
 from effax.lowering.tokens import TokenCall
 from effax.lowering.writer import HostCall, LoweringRules, Name, Splat, TextTemplate, Writer
@@ -75,7 +76,7 @@ def lower(
               rule, XLA does not support a dtype, or an alias does not fit.
 
     Args:
-        jaxpr: the program; its constants are arguments too.
+        jaxpr: the program; its constants are arguments too. Random keys are passed as their words.
         name: the name of the module, for profiles and dumps.
         aliases: (argument, result) pairs of equal type. The argument's buffer is donated: the
             result is written into it, and the caller must not use the argument again.
@@ -112,6 +113,7 @@ class _Lowering:
         self.host_calls: dict[HostCall, int] = {}
 
     def module(self, jaxpr: Jaxpr, name: str, aliases: tuple[tuple[int, int], ...]) -> Module:
+        jaxpr = physical(jaxpr)
         in_types, out_types = _arrays(jaxpr, jaxpr.in_types), _arrays(jaxpr, jaxpr.out_types)
         _check_aliases(jaxpr, in_types, out_types, aliases)
         donated = {i: f" {{tf.aliasing_output = {k} : i32}}" for i, k in aliases}

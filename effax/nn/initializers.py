@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
+from effax import random as samples
 from effax.arrays import creation
 from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import plain_axis, plain_shape, sequence_of
@@ -15,7 +16,6 @@ from effax.ir.dtypes import DType, is_complex, real_dtype
 from effax.ir.errors import BadArgument
 from effax.ir.types import Shape
 from effax.numpy import ufuncs as uf
-from effax.random import distributions as samples
 from effax.random.keys import split
 
 __all__ = [

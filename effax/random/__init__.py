@@ -1,7 +1,7 @@
 """Random numbers from explicit keys. Keys, bits and samples are those of JAX.
 
-A key is an array of two 32-bit words; equal keys yield equal samples. :func:`split` and
-:func:`fold_in` derive new keys from a key::
+A key is an element of an array of dtype ``key<fry>``; equal keys yield equal samples. :func:`split`
+and :func:`fold_in` derive new keys from a key::
 
     key = random.key(0)
     key, sub = random.split(key)
@@ -9,9 +9,16 @@ A key is an array of two 32-bit words; equal keys yield equal samples. :func:`sp
 """
 
 from effax.arrays.namespace import public_names as _public_names
+from effax.random.ball import *
+from effax.random.binomial import *
 from effax.random.choices import *
 from effax.random.distributions import *
+from effax.random.families import *
+from effax.random.gamma import *
 from effax.random.keys import *
+from effax.random.poisson import *
+from effax.random.uniform import *
+from effax.random.vectors import *
 
 # Type checkers take names of star imports as public, and do not evaluate a computed `__all__`.
 globals()["__all__"] = _public_names(globals())

@@ -23,9 +23,10 @@ from effax.numpy.index import take
 from effax.numpy.ranges import arange
 from effax.numpy.reduce import argmax, cumsum
 from effax.numpy.sorting import searchsorted
-from effax.random.distributions import gumbel, randint, uniform
+from effax.random.distributions import gumbel
 from effax.random.generators import checked, random_bits
 from effax.random.keys import two
+from effax.random.uniform import randint, uniform
 
 __all__ = ["categorical", "choice", "permutation"]
 
@@ -36,7 +37,7 @@ def permutation(
     """Return the slices of ``x`` along an axis in random order.
 
     Args:
-        key: random key, u32[2].
+        key: random key, or its words.
         x: array, or a size n for ``arange(n)``.
         axis: axis to permute.
         independent: whether each line along the axis is permuted separately.
@@ -78,7 +79,7 @@ def categorical(
     """Return random indices along an axis, with probabilities proportional to ``exp(logits)``.
 
     Args:
-        key: random key, u32[2].
+        key: random key, or its words.
         logits: unnormalized log probabilities.
         axis: axis of the categories.
         shape: shape of the result; ends with the shape of ``logits`` without ``axis``.
@@ -136,7 +137,7 @@ def choice(
     """Return random slices of an array along an axis.
 
     Args:
-        key: random key, u32[2].
+        key: random key, or its words.
         a: array, or a size n for ``arange(n)``.
         shape: shape of the samples.
         replace: whether a slice may repeat.

@@ -19,11 +19,11 @@ from effax.arrays.conversion import as_value, from_numpy
 from effax.arrays.device_array import DeviceArray
 from effax.ir.dtypes import as_key_dtype
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.key_dtype import THREEFRY, KeyDType, records_of, words_of
+from effax.ir.key_dtype import RBG, THREEFRY, UNSAFE_RBG, KeyDType, records_of, words_of
 from effax.ir.prims import RandomUnwrap, RandomWrap
 from effax.ir.trace import current_trace
 from effax.ir.types import Shape
-from effax.random import threefry
+from effax.random import rbg, threefry
 from effax.random.threefry import Width
 
 WordsOfSeed = Callable[[Array], Array]
@@ -77,7 +77,12 @@ register(
         threefry.random_bits,
     )
 )
-NAMES: Final = ("threefry2x32",)
+register(Generator(RBG, rbg.words_of_seed, rbg.split_key, rbg.fold_key, rbg.random_bits))
+register(
+    Generator(UNSAFE_RBG, rbg.words_of_seed, rbg.split_unsafely, rbg.fold_unsafely, rbg.random_bits)
+)
+
+NAMES: Final = ("threefry2x32", "rbg", "unsafe_rbg")
 """The generators that a name selects."""
 
 

@@ -263,8 +263,13 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
     return fold_keys(parent, uf.astype(value, np.uint32))
 
 
+def several(key: Array, n: int) -> list[Array]:
+    """Return new keys."""
+    keys = split_keys(key, (n,))
+    return [slice_along(keys, 0, i, i + 1, drop=True) for i in range(n)]
+
+
 def two(key: Array) -> tuple[Array, Array]:
     """Return two new keys."""
-    pair = split_keys(key, (2,))
-    first, second = (slice_along(pair, 0, i, i + 1, drop=True) for i in range(2))
+    first, second = several(key, 2)
     return first, second

@@ -72,6 +72,16 @@ EXACT: dict[str, Callable[[Any, Any, Any], Any]] = {
     "choice weighted once": lambda r, k, n: r.choice(
         k, 4, (3,), replace=False, p=n.array([0.1, 0.2, 0.3, 0.4])
     ),
+    "bernoulli high": lambda r, k, n: r.bernoulli(k, 0.3, (30,), "high"),
+    "geometric": lambda r, k, n: r.geometric(k, n.array([0.1, 0.5, 1.0]), (4, 3)),
+    "triangular": lambda r, k, n: r.triangular(k, 0.0, n.array([1.0, 2.0]), 3.0, (4, 2)),
+    "binomial": lambda r, k, n: r.binomial(
+        k, n.array([5.0, 1000.0]), n.array([[0.1], [0.8]]), (2, 2)
+    ),
+    "binomial invalid": lambda r, k, n: r.binomial(
+        k, n.array([n.nan, -1, n.inf, 9, 9]), n.array([0.5, 0.5, 0.5, n.nan, -0.5])
+    ),
+    "multinomial": lambda r, k, n: r.multinomial(k, 100.0, n.array([[0.2, 0.5, 0.3]])),
 }
 
 NEAR: dict[str, Callable[[Any, Any, Any], Any]] = {
@@ -90,6 +100,16 @@ NEAR: dict[str, Callable[[Any, Any, Any], Any]] = {
     "logistic": lambda r, k, n: r.logistic(k, (20,)),
     "cauchy": lambda r, k, n: r.cauchy(k, (20,)),
     "lognormal": lambda r, k, n: r.lognormal(k, 0.5, (20,)),
+    "gumbel high": lambda r, k, n: r.gumbel(k, (20,), mode="high"),
+    "pareto": lambda r, k, n: r.pareto(k, n.array([0.5, 2.0]), (9, 2)),
+    "rayleigh": lambda r, k, n: r.rayleigh(k, n.array(2.0), (9,)),
+    "wald": lambda r, k, n: r.wald(k, n.array([0.5, 2.0]), (4, 2)),
+    "weibull_min": lambda r, k, n: r.weibull_min(k, 2.0, 0.5, (9,)),
+    "maxwell": lambda r, k, n: r.maxwell(k, (9,)),
+    "double_sided_maxwell": lambda r, k, n: r.double_sided_maxwell(k, 1.0, n.array([2.0]), (9,)),
+    "multivariate_normal": lambda r, k, n: r.multivariate_normal(
+        k, n.array([1.0, 2.0]), n.array([[2.0, 0.5], [0.5, 1.0]]), (9,)
+    ),
 }
 
 
@@ -245,7 +265,7 @@ def test_narrow_uniforms_stay_below_their_bound() -> None:
         (lambda: random.bernoulli(random.key(0), 1), IllTyped, "probability"),
         (lambda: random.randint(random.key(0), (2,), 0, 3, jnp.float32), IllTyped, "integer"),
         (lambda: random.uniform(random.key(0), (-1,)), BadArgument, "negative"),
-        (lambda: random.gumbel(random.key(0), mode="high"), BadArgument, "mode"),
+        (lambda: random.gumbel(random.key(0), mode="other"), BadArgument, "mode"),
     ],
 )
 def test_bad_arguments(call: Callable[[], Array], error: type[Exception], says: str) -> None:

@@ -368,12 +368,23 @@ KEY = random.key(3)
 
 RANDOM: Table = {
     "choice": Call(lambda x: random.choice(KEY, x, (4,)), (X,)),
+    "double_sided_maxwell": Call(
+        lambda a, b: random.double_sided_maxwell(KEY, a, b, (2,), float), (X, X)
+    ),
     "lognormal": Call(lambda s: random.lognormal(KEY, s, (3,), float), (S,)),
+    "multivariate_normal": Call(
+        lambda m, s: random.multivariate_normal(KEY, m, s @ s.T + jnp.eye(3), (2,), float), (X, A)
+    ),
+    "pareto": Call(lambda b: random.pareto(KEY, b, None, float), (P,)),
     "permutation": Call(lambda x: random.permutation(KEY, x), (X,)),
+    "rayleigh": Call(lambda s: random.rayleigh(KEY, s, None, float), (P,)),
+    "triangular": Call(lambda a, b: random.triangular(KEY, a - 1, a, a + b, None, float), (X, P)),
     "truncated_normal": Call(
         lambda a, b: random.truncated_normal(KEY, a, b, (3,), float), (S - 2, S + 1)
     ),
     "uniform": Call(lambda a, b: random.uniform(KEY, (3,), float, a, b), (X, X + P)),
+    "wald": Call(lambda m: random.wald(KEY, m, None, float), (P,)),
+    "weibull_min": Call(lambda s, c: random.weibull_min(KEY, s, c, (3,), float), (X, P)),
 }
 
 
@@ -421,9 +432,10 @@ WITHOUT: dict[str, dict[str, str]] = {
     "nn": reasons({EXACT: "one_hot"}),
     "random": reasons(
         {
-            EXACT: "PRNGKey bernoulli bits categorical clone fold_in key key_data rademacher "
-            "randint split wrap_key_data",
-            "its samples have no parameter": "cauchy exponential gumbel laplace logistic normal",
+            EXACT: "PRNGKey bernoulli binomial bits categorical clone fold_in geometric key "
+            "key_data key_dtype key_impl multinomial rademacher randint split wrap_key_data",
+            "its samples have no parameter": "cauchy exponential gumbel laplace logistic maxwell "
+            "normal orthogonal",
         }
     ),
 }

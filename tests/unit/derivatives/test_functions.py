@@ -111,7 +111,8 @@ def test_compiled_results_equal_evaluated_ones(module: str) -> None:
         return [backward(call)(*xs) for call, xs in zip(calls, args, strict=True)]
 
     made = effax.make_jaxpr(everything)(args)
-    given = [*map(np.asarray, made.consts), *(x for xs in args for x in xs)]
+    consts: Any = made.consts
+    given = [*(c.numpy() for c in consts), *(x for xs in args for x in xs)]
     found = iter(run(discharge(made.jaxpr).unwrap().jaxpr, given))
     for name, call, xs in zip(names, calls, args, strict=True):
         for ct_spec in backward(call)(*xs):

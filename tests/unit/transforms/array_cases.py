@@ -10,10 +10,12 @@ import numpy as np
 from effax.ir import prims
 from effax.ir.dtypes import as_dtype
 from effax.ir.indexing import Indexer, Mode, Pick, Span
+from effax.ir.key_dtype import THREEFRY, records_of
 from effax.ir.primitive import Primitive, Value
 from effax.ir.prims import ConvGeneralDilated, Fft, FftType, index, linalg
 
 F64 = as_dtype("float64")
+WORDS = np.asarray([[3, 7], [2**32 - 1, 5]], np.uint32)
 
 
 @dataclass(frozen=True)
@@ -379,6 +381,9 @@ def _discrete() -> list[Case]:
         *(Case(p((1,)), (true,)) for p in (prims.ReduceAnd, prims.ReduceOr)),
         *(Case(p(1, as_dtype("int32")), (X,)) for p in (prims.Argmax, prims.Argmin)),
         Case(prims.Pad(((1, 1, 0), (0, 0, 1))), (i, np.asarray(5, np.int32))),
+        Case(prims.RandomWrap("fry"), (WORDS,)),
+        Case(prims.RandomUnwrap(), (records_of(WORDS, THREEFRY),)),
+        Case(prims.RngBitGenerator(as_dtype("uint16"), (2, 3)), (WORDS.reshape(4),)),
     ]
 
 

@@ -240,6 +240,8 @@ def stacked(x: Value, seed: int) -> Value:
             elements.append(np.asarray(np.random.default_rng((seed, i)).random(x.shape) > 0.5))
         elif x.dtype.kind in "iu":
             elements.append(((np.roll(x, i) if x.ndim else x) + i).astype(x.dtype))
+        elif x.dtype.names is not None:
+            elements.append(np.roll(x, i))
         else:
             elements.append(np.asarray(np.roll(x, i) + x.dtype.type(0.03) * i))
     return np.stack(elements)
@@ -276,6 +278,9 @@ def test_batching_equals_stacking(case: Case) -> None:
             wanted = np.stack([np.asarray(outs[j]) for outs in elements])
             given = out if flag else np.broadcast_to(out, wanted.shape)
             assert given.dtype == wanted.dtype
+            if given.dtype.names is not None:
+                assert given.tobytes() == wanted.tobytes()
+                continue
             np.testing.assert_allclose(given, wanted, rtol=1e-12, atol=1e-14)
 
 
