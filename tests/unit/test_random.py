@@ -75,13 +75,6 @@ EXACT: dict[str, Callable[[Any, Any, Any], Any]] = {
     "bernoulli high": lambda r, k, n: r.bernoulli(k, 0.3, (30,), "high"),
     "geometric": lambda r, k, n: r.geometric(k, n.array([0.1, 0.5, 1.0]), (4, 3)),
     "triangular": lambda r, k, n: r.triangular(k, 0.0, n.array([1.0, 2.0]), 3.0, (4, 2)),
-    "binomial": lambda r, k, n: r.binomial(
-        k, n.array([5.0, 1000.0]), n.array([[0.1], [0.8]]), (2, 2)
-    ),
-    "binomial invalid": lambda r, k, n: r.binomial(
-        k, n.array([n.nan, -1, n.inf, 9, 9]), n.array([0.5, 0.5, 0.5, n.nan, -0.5])
-    ),
-    "multinomial": lambda r, k, n: r.multinomial(k, 100.0, n.array([[0.2, 0.5, 0.3]])),
 }
 
 NEAR: dict[str, Callable[[Any, Any, Any], Any]] = {

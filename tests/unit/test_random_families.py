@@ -107,6 +107,10 @@ def binomial_mass(n: int, p: float) -> dict[int, float]:
     return {k: math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)}
 
 
+def poisson_mass(mean: float) -> dict[int, float]:
+    return {k: math.exp(-mean) * mean**k / math.factorial(k) for k in range(60)}
+
+
 DISCRETE: dict[str, tuple[Callable[[], Any], dict[int, float]]] = {
     "bernoulli": (lambda: random.bernoulli(KEY, 0.3, (N,)), {0: 0.7, 1: 0.3}),
     "bernoulli high": (lambda: random.bernoulli(KEY, 0.3, (N,), "high"), {0: 0.7, 1: 0.3}),
@@ -121,6 +125,16 @@ DISCRETE: dict[str, tuple[Callable[[], Any], dict[int, float]]] = {
     "multinomial": (
         lambda: random.multinomial(KEY, 9, jnp.array([0.2, 0.5, 0.3]), shape=(N,))[:, 1],
         binomial_mass(9, 0.5),
+    ),
+    "poisson by products": (lambda: random.poisson(KEY, 3.0, (N,)), poisson_mass(3.0)),
+    "poisson by rejection": (lambda: random.poisson(KEY, 14.0, (N,)), poisson_mass(14.0)),
+    "poisson approximate": (
+        lambda: random.poisson(KEY, 5.0, (N,), method="approximate"),
+        poisson_mass(5.0),
+    ),
+    "poisson approximate of a great mean": (
+        lambda: random.poisson(KEY, 12.0, (N,), method="approximate"),
+        poisson_mass(12.0),
     ),
     "categorical": (
         lambda: random.categorical(KEY, jnp.log(jnp.array([0.2, 0.5, 0.3])), shape=(N,)),
@@ -192,6 +206,9 @@ def test_rows_or_columns_are_orthonormal(n: int, m: int) -> None:
             "method",
         ),
         (lambda: random.multinomial(KEY, 3, 0.5), IllTyped, "ndim"),
+        (lambda: random.dirichlet(KEY, 1.0), IllTyped, "ndim"),
+        (lambda: random.gamma(KEY, 1.0, method="other"), BadArgument, "method"),
+        (lambda: random.poisson(KEY, 1.0, dtype=float), IllTyped, "int dtype"),
     ],
 )
 def test_bad_parameters(call: Callable[[], Any], error: type[Exception], says: str) -> None:
@@ -212,6 +229,7 @@ NEW_KEYS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("impl", ["rbg", "unsafe_rbg"])
 def test_generators_of_xla(impl: str) -> None:
     key = random.key(5, impl=impl)
@@ -221,16 +239,21 @@ def test_generators_of_xla(impl: str) -> None:
     new = (random.split(key)[1], random.fold_in(key, 3))
     assert tuple(random.key_data(k).tolist() for k in new) == NEW_KEYS[impl]
     keys = random.split(key, 3)
-    for f in (
-        lambda k: random.bits(k, (5,)),
-        lambda k: random.bits(k, (2, 2), "uint8"),
-        lambda k: random.key_data(random.split(k)),
-        lambda k: random.key_data(random.fold_in(k, 3)),
-        random.uniform,
-    ):
-        wanted = [np.asarray(f(k)).tolist() for k in keys]
-        assert np.asarray(jax.vmap(f)(keys)).tolist() == wanted
-        assert np.asarray(jax.jit(f)(keys[1])).tolist() == wanted[1]
+
+    def everything(k: Any) -> Any:
+        return (
+            random.bits(k, (5,)),
+            random.bits(k, (2, 2), "uint8"),
+            random.key_data(random.split(k)),
+            random.key_data(random.fold_in(k, 3)),
+            random.uniform(k),
+        )
+
+    wanted = [everything(k) for k in keys]
+    compiled = jax.jit(everything)(keys[1])
+    for i, batched in enumerate(jax.vmap(everything)(keys)):
+        np.testing.assert_array_equal(batched, np.stack([np.asarray(w[i]) for w in wanted]))
+        np.testing.assert_array_equal(compiled[i], wanted[1][i])
 
 
 def test_words_belong_to_the_default_generator() -> None:

@@ -433,7 +433,10 @@ WITHOUT: dict[str, dict[str, str]] = {
     "random": reasons(
         {
             EXACT: "PRNGKey bernoulli binomial bits categorical clone fold_in geometric key "
-            "key_data key_dtype key_impl multinomial rademacher randint split wrap_key_data",
+            "key_data key_dtype key_impl multinomial poisson rademacher randint split "
+            "wrap_key_data",
+            "its derivative is that of its quantile: tests/unit/test_random_gamma.py": "ball beta "
+            "chisquare dirichlet f gamma generalized_normal loggamma t",
             "its samples have no parameter": "cauchy exponential gumbel laplace logistic maxwell "
             "normal orthogonal",
         }
