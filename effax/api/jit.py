@@ -268,6 +268,11 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
     def _label(self) -> str:
         return f"jit({self._name})"
 
+    @property
+    def static_args(self) -> StaticArgs:
+        """Return which arguments are static."""
+        return self._static
+
     def clear_cache(self) -> None:
         """Remove all traced and compiled programs of this callable."""
         self._cache.clear()

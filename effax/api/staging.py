@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, TypeGuard, overload
+from typing import Literal, Protocol, TypeGuard, overload, runtime_checkable
 
 import numpy as np
 
@@ -120,6 +120,14 @@ def typeof(x: object) -> Type:
 def is_abstract(x: object) -> bool:
     """Return whether ``x`` is a type or a ``ShapeDtypeStruct``."""
     return isinstance(x, ShapeDtypeStruct | ArrayType | RefType)
+
+
+@runtime_checkable
+class HasStaticArgs(Protocol):
+    """A callable with static arguments, as ``jit`` returns it."""
+
+    @property
+    def static_args(self) -> StaticArgs: ...
 
 
 class _Shaped(Protocol):
@@ -241,15 +249,17 @@ def eval_shape(fun: Callable[..., object], *args: object, **kwargs: object) -> P
     """Return the tree of shapes and dtypes of the results of ``fun``; compute nothing.
 
     Arguments are those of ``make_jaxpr``: values, or their types. Results may be types too.
+    The static arguments of a ``jit`` function are values.
     """
     check_callable(fun, "eval_shape")
+    static = fun.static_args if isinstance(fun, HasStaticArgs) else StaticArgs((), ())
 
     @like(fun)
     def valued(*args: object, **kwargs: object) -> object:
         return tree.map(_representative, fun(*args, **kwargs))
 
     flat, _ = trace_abstractly(
-        valued, args, kwargs, StaticArgs((), ()), f"eval_shape of {label_of(fun)}"
+        valued, args, kwargs, static, f"eval_shape of {label_of(fun)}"
     )
     return shapes_of(flat)
 

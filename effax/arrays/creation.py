@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from effax.arrays import shapes as sh
 from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import ShapeLike, plain_shape
 from effax.arrays.binding import bind1
-from effax.arrays.config import config
+from effax.arrays.config import allowed, config
 from effax.arrays.conversion import as_value, from_numpy, is_python_scalar, not_an_array
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.joining import stack
@@ -305,8 +305,28 @@ def _in_kind(x: bool | int | float, dtype: DType) -> bool | int | float:
     return int(x) if family(dtype) in ("int", "uint") else x
 
 
+class Shaped(Protocol):
+    """A value with a shape and a dtype, such as a ``ShapeDtypeStruct``."""
+
+    @property
+    def shape(self) -> Shape: ...
+    @property
+    def dtype(self) -> DType: ...
+
+
+def _kind_of(a: ArrayLike | Shaped) -> tuple[DType, bool]:
+    """Return the dtype and whether it is weak. Raises IllTyped for what has none."""
+    if hasattr(a, "shape") and hasattr(a, "dtype") and not isinstance(a, Array | np.ndarray | np.generic):
+        return allowed(a.dtype), bool(getattr(a, "weak_type", False))
+    return pr.operand_kind(a, "the argument of full_like")
+
+
+def _shape_of(a: ArrayLike | Shaped) -> Shape:
+    return tuple(a.shape) if hasattr(a, "shape") else ()
+
+
 def zeros_like(
-    a: ArrayLike,
+    a: ArrayLike | Shaped,
     dtype: DTypeLike | None = None,
     shape: ShapeLike | None = None,
     *,
@@ -315,7 +335,7 @@ def zeros_like(
     """Return zeros of the shape and dtype of ``a``.
 
     Args:
-        a: array or scalar.
+        a: array, scalar, or what has a shape and a dtype.
         dtype: dtype of the result instead.
         shape: shape of the result instead.
         device: the first device, its platform, or a sharding over it; None is the first.
@@ -333,7 +353,7 @@ empty_like = zeros_like
 
 
 def ones_like(
-    a: ArrayLike,
+    a: ArrayLike | Shaped,
     dtype: DTypeLike | None = None,
     shape: ShapeLike | None = None,
     *,
@@ -342,7 +362,7 @@ def ones_like(
     """Return ones of the shape and dtype of ``a``.
 
     Args:
-        a: array or scalar.
+        a: array, scalar, or what has a shape and a dtype.
         dtype: dtype of the result instead.
         shape: shape of the result instead.
         device: the first device, its platform, or a sharding over it; None is the first.
@@ -357,7 +377,7 @@ def ones_like(
 
 
 def full_like(
-    a: ArrayLike,
+    a: ArrayLike | Shaped,
     fill_value: ArrayLike,
     dtype: DTypeLike | None = None,
     shape: ShapeLike | None = None,
@@ -367,7 +387,7 @@ def full_like(
     """Return an array filled with ``fill_value``, of the shape and dtype of ``a``.
 
     Args:
-        a: array or scalar.
+        a: array, scalar, or what has a shape and a dtype.
         fill_value: scalar, or an array that broadcasts to the shape.
         dtype: dtype of the result instead.
         shape: shape of the result instead.
@@ -379,10 +399,10 @@ def full_like(
     >>> jnp.full_like(jnp.array([1, 2]), 7)
     Array([7, 7], dtype=int32)
     """
-    kind, weak = pr.operand_kind(a, "the argument of full_like")
+    kind, weak = _kind_of(a)
     if dtype is not None:
         kind, weak = default_dtype(dtype), False
-    sizes = pr.shape_of(a) if shape is None else plain_shape(shape, "full_like")
+    sizes = _shape_of(a) if shape is None else plain_shape(shape, "full_like")
     if is_python_scalar(fill_value) and not isinstance(fill_value, complex):
         made = filled(sizes, _in_kind(fill_value, kind), array_type((), kind, weak))
     else:

@@ -147,14 +147,15 @@ def yields(
         have: type of the value.
         dtype: dtype that is asked for.
         value: the value, where there is one.
-        rounds: whether an unknown float may be rounded to a narrower dtype.
+        rounds: whether an unknown number may be rounded to a narrower dtype.
     """
     if not have.weak or not _keeps_kind(have.dtype, dtype):
         return False
     known = known_value(value)
     if known is not None:
         return _in_range(dtype, known)
-    if rounds and is_inexact_dtype(dtype):
+    # An integer of weak type is a Python number, of 64 bits only where these are enabled.
+    if rounds and (is_inexact_dtype(dtype) or dtype == np.dtype(np.int32)):
         return True
     try:
         return promote([(have.dtype, False), (dtype, False)], config.enable_x64)[0] == dtype

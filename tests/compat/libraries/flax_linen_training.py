@@ -34,7 +34,7 @@ print(jax.tree_util.tree_map(jnp.shape, variables["params"]))
 state = State.create(
     apply_fn=model.apply,
     params=variables["params"],
-    tx=optax.adam(1e-2),
+    tx=optax.sgd(0.1, momentum=0.9),
     batch_stats=variables["batch_stats"],
 )
 

@@ -22,7 +22,7 @@ class Network(nnx.Module):
 
 
 model = Network(nnx.Rngs(0))
-optimizer = nnx.Optimizer(model, optax.adam(1e-2), wrt=nnx.Param)
+optimizer = nnx.Optimizer(model, optax.sgd(0.1, momentum=0.9), wrt=nnx.Param)
 metrics = nnx.MultiMetric(accuracy=nnx.metrics.Accuracy(), loss=nnx.metrics.Average("loss"))
 x = jnp.sin(jnp.arange(4 * 6 * 6.0)).reshape(4, 6, 6, 1)
 labels = jnp.array([0, 1, 2, 1])

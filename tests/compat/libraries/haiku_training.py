@@ -20,7 +20,7 @@ def network(x, is_training):
 model = hk.without_apply_rng(hk.transform_with_state(network))
 params, state = model.init(jax.random.PRNGKey(0), x, True)
 print("shapes", {name: {k: v.shape for k, v in sub.items()} for name, sub in params.items()})
-optimizer = optax.adam(1e-2)
+optimizer = optax.sgd(0.1, momentum=0.9)
 opt_state = optimizer.init(params)
 
 

@@ -35,7 +35,7 @@ for _ in range(15):
     params, value = step(params)
 print("loss", value)
 print("forward", forward(params, signal)[-3:, 0])
-print("reverse", lax.scan(lambda c, x: (0.5 * c + x, c), 0.0, jnp.arange(5.0), reverse=True))
+print("reverse", lax.scan(lambda c, x: (0.5 * c + x, c), 0.0, jnp.arange(5.0), reverse=True)[1])
 print("unroll", lax.scan(lambda c, x: (c * x, None), 1.0, jnp.arange(1.0, 6.0), unroll=2)[0])
 print("while", lax.while_loop(lambda c: c[0] < 100.0, lambda c: (c[0] * 2, c[1] + 1), (1.0, 0)))
 print("fori", lax.fori_loop(0, 10, lambda i, x: x + i * x, 1.0))
