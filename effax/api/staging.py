@@ -258,9 +258,7 @@ def eval_shape(fun: Callable[..., object], *args: object, **kwargs: object) -> P
     def valued(*args: object, **kwargs: object) -> object:
         return tree.map(_representative, fun(*args, **kwargs))
 
-    flat, _ = trace_abstractly(
-        valued, args, kwargs, static, f"eval_shape of {label_of(fun)}"
-    )
+    flat, _ = trace_abstractly(valued, args, kwargs, static, f"eval_shape of {label_of(fun)}")
     return shapes_of(flat)
 
 

@@ -316,7 +316,11 @@ class Shaped(Protocol):
 
 def _kind_of(a: ArrayLike | Shaped) -> tuple[DType, bool]:
     """Return the dtype and whether it is weak. Raises IllTyped for what has none."""
-    if hasattr(a, "shape") and hasattr(a, "dtype") and not isinstance(a, Array | np.ndarray | np.generic):
+    if (
+        hasattr(a, "shape")
+        and hasattr(a, "dtype")
+        and not isinstance(a, Array | np.ndarray | np.generic)
+    ):
         return allowed(a.dtype), bool(getattr(a, "weak_type", False))
     return pr.operand_kind(a, "the argument of full_like")
 

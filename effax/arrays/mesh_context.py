@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import ParamSpec, TypeVar, cast
 
 from effax.arrays.argument_checks import axis_names_of, integers
+from effax.arrays.array import Array
 from effax.arrays.sharding import (
     MESHES,
     AxisType,
@@ -16,6 +17,7 @@ from effax.arrays.sharding import (
     Sharding,
 )
 from effax.ir.errors import BadArgument
+from effax.ir.types import Unsharded
 
 __all__ = [
     "AbstractMesh", "auto_axes", "explicit_axes", "get_abstract_mesh", "get_mesh", "set_mesh",
@@ -82,6 +84,21 @@ class AbstractMesh:
     def empty(self) -> bool:
         """Return whether the mesh has no axes."""
         return self._mesh.empty
+
+    @property
+    def are_all_axes_auto(self) -> bool:
+        """Return whether every axis is of ``AxisType.Auto``."""
+        return self._mesh.are_all_axes_auto
+
+    @property
+    def are_all_axes_explicit(self) -> bool:
+        """Return whether there are axes, all of ``AxisType.Explicit``."""
+        return self._mesh.are_all_axes_explicit
+
+    @property
+    def are_all_axes_manual(self) -> bool:
+        """Return whether there are axes, all of ``AxisType.Manual``."""
+        return self._mesh.are_all_axes_manual
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, AbstractMesh) and self._mesh == other._mesh
@@ -190,15 +207,24 @@ def explicit_axes(
     return (lambda f: f) if fun is None else fun
 
 
-def resolved(place: object, what: str) -> Sharding | None:
-    """Return a sharding; that of a specification is over the mesh in use.
+def constrained(x: Array, place: object, what: str) -> Array:
+    """Return an array with a sharding; that of a specification is over the mesh in use.
 
     Raises:
         BadArgument: ``place`` is neither, or there is no mesh in use.
+        IllTyped: the sharding does not divide the array.
     """
-    if place is None or isinstance(place, Sharding):
-        return place
+    if place is None or isinstance(place, Unsharded):
+        return x
+    sharding = _resolved(place, what)
+    sharding.shard_shape(x.shape)
+    return x.placed(sharding)
+
+
+def _resolved(place: object, what: str) -> Sharding:
     mesh = _current()
+    if isinstance(place, Sharding):
+        return place
     if isinstance(place, PartitionSpec) and mesh is not None:
         made = mesh if isinstance(mesh, Mesh) else Mesh(mesh.axis_sizes, mesh.axis_names)
         return NamedSharding(made, place)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from effax.ir.errors import BadArgument, ConcretizationError
+from effax.ir.types import Unsharded
 from effax.lowering.xla import Device, devices
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def on_device(x: Array, device: object, what: str) -> Array:
 
 
 def placement(device: object, what: str) -> Sharding | None:
-    """Return the sharding that a device, a sharding or None denotes.
+    """Return the sharding that a device, a sharding or None denotes; None for that of a type.
 
     Raises:
         BadArgument: it has other devices than the first one, or is none of these.
@@ -149,7 +150,7 @@ def placement(device: object, what: str) -> Sharding | None:
         for x in device.device_set:
             check_device(x, what)
         return device
-    if device is None:
+    if device is None or isinstance(device, Unsharded):
         return None
     check_device(device, what)
     return SingleDeviceSharding(devices()[0])

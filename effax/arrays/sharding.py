@@ -98,6 +98,21 @@ class Mesh:
         return not self._axes
 
     @property
+    def are_all_axes_auto(self) -> bool:
+        """Return whether every axis is of ``AxisType.Auto``."""
+        return set(self._axis_types) <= {AxisType.Auto}
+
+    @property
+    def are_all_axes_explicit(self) -> bool:
+        """Return whether there are axes, all of ``AxisType.Explicit``."""
+        return set(self._axis_types) == {AxisType.Explicit}
+
+    @property
+    def are_all_axes_manual(self) -> bool:
+        """Return whether there are axes, all of ``AxisType.Manual``."""
+        return set(self._axis_types) == {AxisType.Manual}
+
+    @property
     def axes(self) -> Axes:
         """Return the names and sizes of the axes."""
         return self._axes

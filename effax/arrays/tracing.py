@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial, wraps
+from functools import WRAPPER_ASSIGNMENTS, cache, partial, wraps
 from inspect import CO_VARARGS
 from types import CodeType, MethodType
 from typing import Final, NamedTuple, TypeVar, cast
@@ -178,9 +178,11 @@ def like(fun: Callable[..., object]) -> Callable[[F], F]:
     """Return the decorator that copies name, docstring and signature of ``fun``.
 
     ``functools.wraps`` copies the attributes too, which are the state of a compiled or custom
-    function.
+    function. A callable object may have a name that is no string: then nothing is copied.
     """
-    return cast("Callable[[F], F]", wraps(fun, updated=()))
+    named = isinstance(getattr(fun, "__name__", ""), str)
+    copied = WRAPPER_ASSIGNMENTS if named else ()
+    return cast("Callable[[F], F]", wraps(fun, copied, ()))
 
 
 def _is_container(x: object) -> bool:

@@ -7,6 +7,7 @@ hashing costs nothing. Build them with :func:`array_type` and :func:`ref_type`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 from math import prod
 from operator import index
@@ -41,6 +42,30 @@ class RefKind(Enum):
 
     ARRAY = "Ref"
     NO_GRAD_NO_REMAT = "StateRef"
+
+
+@dataclass(frozen=True)
+class NoMesh:
+    """A mesh without axes."""
+
+    axis_names: tuple[str, ...] = ()
+    axis_sizes: tuple[int, ...] = ()
+    empty: bool = True
+    are_all_axes_auto: bool = True
+    are_all_axes_explicit: bool = False
+    are_all_axes_manual: bool = False
+
+
+@dataclass(frozen=True)
+class Unsharded:
+    """A sharding over a mesh without axes, which every type has."""
+
+    spec: tuple[None, ...]
+    mesh: NoMesh = NoMesh()
+
+    def update(self, *, spec: Sequence[None]) -> Unsharded:
+        """Return the sharding of a type of other axes."""
+        return Unsharded(tuple(spec))
 
 
 class _Consed:
@@ -78,8 +103,16 @@ class ArrayType(_Consed):
     is_too_large: bool
     """Return True for an array of more than ``MOST_BYTES``: such a type has no values."""
 
-    def __new__(cls, shape: Sequence[int], dtype: object, weak_type: bool = False) -> ArrayType:
-        """Return :func:`array_type` of the arguments."""
+    def __new__(
+        cls,
+        shape: Sequence[int],
+        dtype: object,
+        weak_type: bool = False,
+        *,
+        sharding: object = None,
+    ) -> ArrayType:
+        """Return :func:`array_type` of the arguments; a type has no sharding."""
+        del sharding
         return array_type(shape, dtype, weak_type)
 
     @property
@@ -91,6 +124,11 @@ class ArrayType(_Consed):
     def weak_type(self) -> bool:
         """Return whether the dtype yields in promotion, under JAX's name."""
         return self.weak
+
+    @property
+    def sharding(self) -> Unsharded:
+        """Return no sharding: that of a value is of the array, and of no type."""
+        return Unsharded((None,) * len(self.shape))
 
     @property
     def size(self) -> int:

@@ -47,6 +47,7 @@ def scan(
     length: int | None = ...,
     reverse: bool = ...,
     unroll: int | bool = ...,
+    _split_transpose: bool = ...,
 ) -> tuple[Array, Y]: ...
 @overload
 def scan(
@@ -56,6 +57,7 @@ def scan(
     length: int | None = ...,
     reverse: bool = ...,
     unroll: int | bool = ...,
+    _split_transpose: bool = ...,
 ) -> tuple[Array, Y]: ...
 @overload
 def scan(
@@ -65,6 +67,7 @@ def scan(
     length: int | None = ...,
     reverse: bool = ...,
     unroll: int | bool = ...,
+    _split_transpose: bool = ...,
 ) -> tuple[Carry, Y]: ...
 @overload
 def scan(
@@ -74,6 +77,7 @@ def scan(
     length: int | None = ...,
     reverse: bool = ...,
     unroll: int | bool = ...,
+    _split_transpose: bool = ...,
 ) -> tuple[Carry, Y]: ...
 def scan(
     f: Callable[[PyTree, PyTree], object],
@@ -82,6 +86,7 @@ def scan(
     length: int | None = None,
     reverse: bool = False,
     unroll: int | bool = 1,
+    _split_transpose: bool = False,
 ) -> tuple[PyTree, PyTree]:
     """Loop over leading axes with a carry.
 
@@ -93,6 +98,7 @@ def scan(
         length: number of steps; required where ``xs`` has no leaves.
         reverse: whether to go from the last element to the first.
         unroll: number of steps per iteration of the compiled loop; True for all.
+        _split_transpose: ignored: the transpose separates the sums of constants by itself.
 
     Returns:
         Pair of the last carry and the tree of stacked ``y``s.

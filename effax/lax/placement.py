@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TypeVar, cast
 
 from effax import tree
-from effax.arrays.array import Array
 from effax.arrays.conversion import as_value
-from effax.arrays.mesh_context import resolved
+from effax.arrays.mesh_context import constrained
 from effax.ir.errors import BadArgument
 from effax.tree import PyTree
 
@@ -61,12 +60,11 @@ def _constrained(x: T, shardings: object, what: str) -> T:
         ) from None
     return cast(
         T,
-        tree.unflatten(treedef, [_placed(a, s, what) for a, s in zip(leaves, places, strict=True)]),
+        tree.unflatten(
+            treedef,
+            [
+                constrained(as_value(x), place, what)
+                for x, place in zip(leaves, places, strict=True)
+            ],
+        ),
     )
-
-
-def _placed(leaf: PyTree, place: object, what: str) -> Array:
-    sharding, array = resolved(place, what), as_value(leaf)
-    if sharding is not None:
-        sharding.shard_shape(array.shape)
-    return array.placed(sharding)

@@ -58,7 +58,7 @@ def lifted(x):
     layer = hk.Linear(3)
     x, _ = hk.scan(lambda c, _: (jnp.tanh(layer(c)), None), layer(x), None, length=3)
     x = hk.vmap(hk.LayerNorm(-1, True, True), split_rng=False)(x)
-    x = hk.cond(jnp.sum(x) > 0, lambda x: x * 2, lambda x: x - 1, x)
+    x = hk.cond(x[0, 0] > 0, lambda x: x * 2, lambda x: x - 1, x)
     x = hk.remat(lambda x: jnp.sin(layer(x)))(x)
     return hk.MultiHeadAttention(2, 4, w_init=hk.initializers.VarianceScaling())(x, x, x)
 

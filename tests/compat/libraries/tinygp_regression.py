@@ -20,11 +20,12 @@ def loss(theta):
 
 
 theta = {"mean": 0.1, "log_amp": 0.2, "log_scale": 0.3, "log_diag": -2.0}
-print("loss", jax.jit(jax.value_and_grad(loss))(theta))
+value, grads = jax.jit(jax.value_and_grad(loss))(theta)
+print("loss", value, sorted(grads.items()))
 for _ in range(5):
     grads = jax.grad(loss)(theta)
     theta = {name: theta[name] - 0.02 * grads[name] for name in theta}
-print("trained", theta)
+print("trained", sorted(theta.items()))
 points = jnp.linspace(-3.0, 3.0, 4)
 found = build(theta, x).condition(y, points)
 print("conditioned", found.log_probability, found.gp.loc, found.gp.variance)

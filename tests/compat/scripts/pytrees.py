@@ -13,8 +13,8 @@ Point = collections.namedtuple("Point", ["x", "y"])
 tree = {"b": [1, (2.0, None)], "a": Point(jnp.arange(2), 3)}
 leaves, treedef = jax.tree.flatten(tree)
 print(leaves, treedef.num_leaves)
-print(jax.tree.unflatten(treedef, [leaf * 2 for leaf in leaves]))
-print(jax.tree.map(lambda a, b: a + b, tree, tree))
+print(sorted(jax.tree.unflatten(treedef, [leaf * 2 for leaf in leaves]).items()))
+print(sorted(jax.tree.map(lambda a, b: a + b, tree, tree).items()))
 print(jax.tree.structure(tree) == treedef)
 for path, leaf in tree_util.tree_leaves_with_path(tree):
     print(tree_util.keystr(path), leaf)

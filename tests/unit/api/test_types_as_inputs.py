@@ -104,3 +104,15 @@ def test_jit_returns_derivatives_as_functions() -> None:
     assert pull(1.0)[0] == pytest.approx(0.5403023)
     transposed = jax.jit(lambda c: jax.linear_transpose(lambda x: c * x, 1.0))(2.0)
     assert transposed(3.0)[0] == 6
+
+
+def test_static_arguments_of_a_jit_function_are_values() -> None:
+    power = jax.jit(lambda x, n: x**n, static_argnames="n")
+    struct = jax.ShapeDtypeStruct((2,), "float32")
+    assert jax.eval_shape(power, struct, 2) == jax.eval_shape(power, struct, n=2) == struct
+
+
+def test_arrays_of_the_shape_of_a_type() -> None:
+    struct = jax.ShapeDtypeStruct((2,), "int8")
+    assert jnp.zeros_like(struct).type is array_type((2,), "int8")
+    assert jnp.full_like(struct, 7, "float32").tolist() == [7.0, 7.0]

@@ -215,3 +215,13 @@ def test_batch_sizes_of_map_that_are_none() -> None:
     for size in (-1, 1.5):
         with pytest.raises(BadArgument, match="batch_size"):
             lax.map(lambda x: x, jnp.ones(3), batch_size=size)  # type: ignore[arg-type]  # refused
+
+
+def test_a_carry_of_a_python_number_takes_the_32_bits_of_the_body() -> None:
+    def outer(i: Any) -> Any:
+        # The carry of the inner loop is an unknown number of weak type and 64 bits.
+        return lax.while_loop(lambda x: x < 3, lambda x: x + jnp.int32(1), i * 1)
+
+    with effax.enable_x64(True):
+        found = lax.fori_loop(0, 2, lambda _, c: outer(c), 0)
+        assert (int(found), found.dtype) == (3, jnp.int32)

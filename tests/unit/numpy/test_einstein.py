@@ -11,6 +11,7 @@ import pytest
 
 import effax
 import effax.numpy as jnp
+from effax import lax
 from effax.ir.errors import BadArgument
 
 TEXT = "ij,jk,kl->il"
@@ -57,3 +58,16 @@ def test_orders_of_lists_of_axes() -> None:
     path = untyped.einsum_path(*args)[0]
     found = untyped.einsum(*args, optimize=path)
     np.testing.assert_allclose(np.asarray(found), ARRAYS[0] @ ARRAYS[1])
+
+
+def test_the_product_of_two_operands_is_a_parameter() -> None:
+    calls = []
+
+    def product(*args: Any, **kwargs: Any) -> Any:
+        calls.append(args[2])
+        return lax.dot_general(*args, **kwargs)
+
+    x = jnp.ones((2, 3))
+    made = jnp.einsum("ij,kj->ik", x, x, _dot_general=product)
+    assert made.tolist() == [[3.0, 3.0]] * 2
+    assert calls == [(((1,), (1,)), ((), ()))]

@@ -1,0 +1,24 @@
+"""Layouts of arrays in memory: row-major ones only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from effax.arrays.sharding import Sharding
+
+__all__ = ["Format", "Layout"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The order of axes in memory, slowest first."""
+
+    major_to_minor: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Format:
+    """A layout and a sharding; None leaves the choice to the compiler."""
+
+    layout: Layout | None = None
+    sharding: Sharding | None = None
