@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, TypeGuard, overload, runtime_checkable
+from typing import Literal, Protocol, TypeGuard, overload
 
 import numpy as np
 
@@ -120,14 +120,6 @@ def typeof(x: object) -> Type:
 def is_abstract(x: object) -> bool:
     """Return whether ``x`` is a type or a ``ShapeDtypeStruct``."""
     return isinstance(x, ShapeDtypeStruct | ArrayType | RefType)
-
-
-@runtime_checkable
-class HasStaticArgs(Protocol):
-    """A callable with static arguments, as ``jit`` returns it."""
-
-    @property
-    def static_args(self) -> StaticArgs: ...
 
 
 class _Shaped(Protocol):
@@ -252,7 +244,8 @@ def eval_shape(fun: Callable[..., object], *args: object, **kwargs: object) -> P
     The static arguments of a ``jit`` function are values.
     """
     check_callable(fun, "eval_shape")
-    static = fun.static_args if isinstance(fun, HasStaticArgs) else StaticArgs((), ())
+    given = getattr(fun, "static_args", None)
+    static = given if isinstance(given, StaticArgs) else StaticArgs((), ())
 
     @like(fun)
     def valued(*args: object, **kwargs: object) -> object:
