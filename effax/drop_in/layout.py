@@ -10,7 +10,7 @@ __all__ = ["Format", "Layout"]
 
 
 @dataclass(frozen=True)
-class Layout:
+class ArrayLayout:
     """The order of axes in memory, slowest first."""
 
     major_to_minor: tuple[int, ...]
@@ -20,5 +20,8 @@ class Layout:
 class Format:
     """A layout and a sharding; None leaves the choice to the compiler."""
 
-    layout: Layout | None = None
+    layout: ArrayLayout | None = None
     sharding: Sharding | None = None
+
+
+Layout = ArrayLayout

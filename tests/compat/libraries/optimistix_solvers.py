@@ -9,7 +9,7 @@ jax.config.update("jax_enable_x64", True)
 
 def equations(y, args):
     a, b = y
-    return jnp.array([jnp.tanh(b + 1) * args - a, a**2 - jnp.sinh(b + 1)])
+    return jnp.array([jnp.tanh(b) * args + 0.5 - a, a**2 - jnp.sinh(b + 1)])
 
 
 start = jnp.zeros(2)
