@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import fields
 from pickle import PicklingError
 from typing import Any, Final, TypeVar
@@ -19,7 +19,7 @@ import numpy as np
 
 from effax import tree
 from effax.arrays.binding import Operand, atom_in
-from effax.arrays.config import config
+from effax.arrays.config import config, enable_x64
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.ref import Ref
 from effax.arrays.rules.call_site import SCALARS, CallSite, RuledFunction, is_same
@@ -243,7 +243,9 @@ class CallRules(Owner):
             memory=self.memory,
         )
         in_tree = tree.structure(((0,) * len(types), {}))
-        with _innermost(self), keeping_values(self.values is not None):
+        # A rule runs in the setting of the call.
+        wide = enable_x64(self.wide) if self.wide != config.enable_x64 else nullcontext()
+        with _innermost(self), keeping_values(self.values is not None), wide:
             try:
                 return trace_flat(run, in_tree, types, names, what, options)
             except ConcretizationError as error:

@@ -155,5 +155,31 @@ def test_traces_and_calls_can_be_forbidden() -> None:
 
 def test_the_number_of_devices_is_fixed_once_xla_runs() -> None:
     effax.devices()
-    with pytest.raises(BadArgument, match="already running"):
+    with pytest.raises(RuntimeError, match="before backends are initialized"):
         effax.config.update("jax_num_cpu_devices", 3)
+
+
+def test_rules_run_with_the_width_of_their_call() -> None:
+    @effax.custom_jvp
+    def f(x: effax.Array) -> effax.Array:
+        return x**2.0
+
+    @f.defjvp
+    def _(primals: tuple[effax.Array], tangents: tuple[effax.Array]) -> object:
+        assert effax.config.x64_enabled
+        return f(*primals), tangents[0] * jnp.sin(primals[0])
+
+    @effax.custom_vjp
+    def h(x: effax.Array) -> effax.Array:
+        return x**2.0
+
+    h.defvjp(lambda x: (h(x), jnp.sin(x)), lambda res, ct: (res * ct,))
+    for ruled in (f, h):
+
+        def wide(x: float) -> effax.Array:
+            with effax.enable_x64():
+                return ruled(jnp.array(x, jnp.float64))  # noqa: B023  # called in this step
+
+        assert wide(5.0).dtype == np.float64
+        for run in (effax.grad(wide), effax.jit(effax.grad(effax.grad(wide)))):
+            assert effax.typeof(run(5.0)).dtype == np.float32
