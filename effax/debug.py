@@ -2,13 +2,15 @@
 
 ``print`` and ``callback`` observe primal values, once each: no transformation drops or duplicates
 them, nor reorders those that are ``ordered``. ``explore`` evaluates a call an equation at a time,
-forward and back; ``prompt`` does so by commands. ``first`` finds the first equation whose result
+forward and back; ``prompt`` does so by commands, and
+``breakpoint`` stops a run at a line. ``first`` finds the first equation whose result
 is nan, infinite, out of bounds, or has another property; ``first_difference`` where two programs
 part.
 """
 
 from __future__ import annotations
 
+from effax.api.debugging.breakpoints import debug_breakpoint as breakpoint
 from effax.api.debugging.difference import Difference, first_difference
 from effax.api.debugging.display import Stats
 from effax.api.debugging.explore import Found, explore, first
@@ -25,6 +27,7 @@ __all__ = [
     "RefWrite",
     "Session",
     "Stats",
+    "breakpoint",
     "callback",
     "explore",
     "first",

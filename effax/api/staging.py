@@ -64,6 +64,17 @@ class ShapeDtypeStruct:
         object.__setattr__(self, "weak_type", weak_type)
         object.__setattr__(self, "sharding", sharding)
 
+    @staticmethod
+    def like(x: object) -> ShapeDtypeStruct:
+        """Return the struct of an array, or of another value with a shape and a dtype.
+
+        >>> effax.ShapeDtypeStruct.like(jnp.ones((2, 3)))
+        ShapeDtypeStruct(shape=(2, 3), dtype=float32)
+        """
+        type_ = typeof(x)
+        weak = isinstance(type_, ArrayType) and type_.weak
+        return ShapeDtypeStruct(type_.shape, type_.dtype, weak)
+
     def update(self, **changes: object) -> ShapeDtypeStruct:
         """Return the struct with other values of ``shape``, ``dtype``, ``weak_type``, ``sharding``.
 

@@ -111,6 +111,10 @@ class NotSupported(BadArgument, NotImplementedError):
     """An option is known to NumPy or to JAX, and is not supported."""
 
 
+class BadCallback(IllTyped, RuntimeError):
+    """A Python function that a program calls returns something else than was declared."""
+
+
 @dataclass(eq=False)
 class RefError(IllTyped):
     """A reference is used against a rule; ``rule`` is its code (``effax.effects.Rule``)."""

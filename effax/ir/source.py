@@ -99,6 +99,11 @@ class _Library(dict[str, bool]):
 _library = _Library()
 
 
+def is_library(code: CodeType) -> bool:
+    """Return whether a frame of this code is in this library."""
+    return _library[code.co_filename]
+
+
 def caller(scopes: tuple[str, ...] = ()) -> Source | None:
     """Return the innermost frame outside of this library, or None."""
     frame = sys._getframe(1)

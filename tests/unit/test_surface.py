@@ -74,6 +74,7 @@ WITHOUT_A_TYPE: Final = {
     "effax.custom_derivatives.custom_vjp_primal_tree_values": STRUCTURE,
     "effax.custom_derivatives.zero_from_primal": STRUCTURE,
     "effax.debug.Session": STRUCTURE,
+    "effax.debug.breakpoint": STRUCTURE,
     **{
         f"effax.example_libraries.optimizers.{name}": STRUCTURE
         for name in (

@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from effax.effects import Io, Row
-from effax.ir.errors import IllTyped
+from effax.ir.errors import BadCallback
 from effax.ir.primitive import ByReference, Primitive, Typing, Value
 from effax.ir.prims.common.operands import arrays
 from effax.ir.types import ArrayType, Type, type_of_value
@@ -50,9 +50,9 @@ class HostFunction(ByReference, ABC):
 def checked_results(
     prim: Primitive, label: str, found: Sequence[object], wanted: Sequence[ArrayType]
 ) -> list[Value]:
-    """Return the results as arrays. Raises IllTyped unless they have the declared types."""
+    """Return the results as arrays. Raises BadCallback unless they have the declared types."""
     if len(found) != len(wanted):
-        raise IllTyped(
+        raise BadCallback(
             f"{prim.name}: {label} returned another number of results than declared",
             expected=f"{len(wanted)}, the leaves of result_shape_dtypes",
             found=str(len(found)),
@@ -60,7 +60,7 @@ def checked_results(
     results = [np.asarray(x) for x in found]
     for i, (x, type_) in enumerate(zip(results, wanted, strict=True)):
         if x.shape != type_.shape or x.dtype != type_.dtype:
-            raise IllTyped(
+            raise BadCallback(
                 f"{prim.name}: result {i} of {label} has another type than declared",
                 expected=str(type_),
                 found=str(type_of_value(x)) if x.dtype.kind not in "OUSMm" else str(x.dtype),
