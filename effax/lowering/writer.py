@@ -213,6 +213,10 @@ class Writer:
         """Write an operation of one result."""
         return self.op(text, type_)[0]
 
+    def raw(self, text: str) -> None:
+        """Write an operation whose text names its results, by names of fresh values."""
+        self._lines.append(text)
+
     def region(
         self,
         types: Sequence[ArrayType],

@@ -253,9 +253,13 @@ def max_nesting() -> int:
     return 80 if version.__version_info__ < (0, 12) else 320
 
 
-def _connect(asynchronous: bool, num_devices: int | None) -> Backend:
-    # As jax does: else XLA reports its devices on standard error.
+def quieten() -> None:
+    """Keep XLA from reporting its devices on standard error, as jax does, before its import."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+
+
+def _connect(asynchronous: bool, num_devices: int | None) -> Backend:
+    quieten()
     try:
         from jaxlib import _jax, version, xla_client
     except ImportError as error:

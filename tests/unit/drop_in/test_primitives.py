@@ -173,7 +173,7 @@ def test_a_lowering_rule_calls_a_python_function() -> None:
         def run(v: Array) -> list[Array]:
             return [v * by]
 
-        outs, _, keepalive = rule(ctx, run, None, [x], ctx.avals_in, ctx.avals_out)  # type: ignore[list-item]
+        outs, _, keepalive = rule(ctx, run, None, [x], ctx.avals_in, ctx.avals_out)
         ctx.module_context.add_keepalive(keepalive)
         return outs
 
@@ -197,3 +197,51 @@ def test_a_registered_rule_replaces_a_built_in_one() -> None:
         register_default_rules(before)
         effax.clear_caches()
     assert effax.grad(jnp.cos)(0.0) == 0.0
+
+
+def test_a_lowering_rule_builds_mlir() -> None:
+    prim = scaled("in_mlir")
+
+    def lower(ctx: mlir.LoweringRuleContext, x: object, by: float) -> list[object]:
+        factor = mlir.ir_constant(np.full((3,), by, np.float32))
+        return [mlir.hlo.MulOp(x, factor).result]
+
+    mlir.register_lowering(prim, lower, platform="cpu")
+
+    def twice(x: Array) -> Array:
+        made: Array = prim.bind(prim.bind(x, by=2.0), by=3.0)
+        return made
+
+    np.testing.assert_allclose(effax.jit(twice)(X), 6 * X)
+
+
+def test_a_lowering_rule_mixes_mlir_functions_and_callbacks() -> None:
+    prim = Primitive("mixed")
+    prim.multiple_results = True
+    prim.def_abstract_eval(lambda x: [typed(x), effax.core.ShapedArray((), "float32")])
+
+    def lower(ctx: mlir.LoweringRuleContext, x: object) -> list[object]:
+        sines = mlir.lower_fun(lambda v: [jnp.sin(v)])(ctx, x)
+        two = [ctx.avals_in[0]] * 2
+        host = mlir.emit_python_callback(ctx, lambda v: [2 * v, 3 * v], None, [x], two[:1], two)
+        total = mlir.hlo.add(mlir.hlo.add(*host[0]), sines[0])
+        zero = mlir.ir_constant(np.float32(0))
+        reduced = mlir.hlo.ReduceOp(
+            [mlir.aval_to_ir_type(ctx.avals_out[1])],
+            [x],
+            [zero],
+            mlir.ir.DenseI64ArrayAttr.get([0]),
+        )
+        scalar = mlir.aval_to_ir_type(ctx.avals_out[1])
+        body = reduced.regions[0].blocks.append(scalar, scalar)
+        with mlir.ir.InsertionPoint(body):
+            mlir.hlo.return_([mlir.hlo.add(*body.arguments)])
+        return [total, reduced.results]
+
+    mlir.register_lowering(prim, lower)
+    outs: list[Array] = effax.jit(prim.bind)(X)
+    np.testing.assert_allclose(outs[0], 5 * X + np.sin(X), rtol=1e-6)
+    np.testing.assert_allclose(outs[1], X.sum(), rtol=1e-6)
+    mlir.register_lowering(prim, lambda ctx, x: [x])
+    with pytest.raises(RuntimeError, match="wrong number of results"):
+        effax.jit(prim.bind)(X)
