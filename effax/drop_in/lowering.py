@@ -23,7 +23,7 @@ from effax.ir.types import COUNTER, ArrayType, type_of_value
 from effax.lowering.mlir_text import tensor
 from effax.lowering.program import without_refs
 from effax.lowering.writer import Val, Writer
-from effax.lowering.xla.mlir_rules import WrittenRule, deferred_op, written
+from effax.lowering.xla.mlir_rules import WrittenRule, deferred_op, operations_of
 
 if TYPE_CHECKING:
     from effax.ir.syntax import Jaxpr
@@ -217,7 +217,9 @@ def lowered(prim: AppliedByName, w: Writer, ins: Sequence[Val]) -> Sequence[Val]
             )
         return flat
 
-    return _transferred(w, ctx, written(build, [tensor(t.strong()) for t in types]), ins, outs)
+    return _transferred(
+        w, ctx, operations_of(build, [tensor(t.strong()) for t in types]), ins, outs
+    )
 
 
 _NAME: Final = re.compile(r"%([\w$.-]+)(#\d+)?")

@@ -58,7 +58,9 @@ def dialect(name: str) -> ModuleType:
     return import_module(f"jaxlib.mlir.dialects.{name}")
 
 
-def written(build: Callable[[list[object]], Sequence[object]], types: Sequence[str]) -> WrittenRule:
+def operations_of(
+    build: Callable[[list[object]], Sequence[object]], types: Sequence[str]
+) -> WrittenRule:
     """Run a function that builds operations on values of these types, and return their text.
 
     Args:
