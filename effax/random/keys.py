@@ -28,9 +28,12 @@ from effax.random.generators import (
 )
 
 __all__ = [
-    "PRNGKey", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split",
+    "Key", "PRNGKey", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split",
     "wrap_key_data",
 ]  # fmt: skip
+
+Key = Array
+"""An array of random keys, in annotations."""
 
 GeneratorLike = str | Generator | DTypeLike
 """A generator of random bits: its name, or the dtype of its keys."""

@@ -27,7 +27,6 @@ MISSING: Final = {
     ("effax.testing.generate", "conv"): "convolutions have too many parameters for one step",
     ("effax.testing.generate", "fft"): "transforms take dtypes and sizes that few values have",
     ("effax.testing.generate", "linalg"): "factorisations are differentiable away from ties only",
-    ("effax.testing.generate", "keys"): "programs on keys have tests of their own",
     ("effax.testing.generate", "special"): "their programs are long, and slow to compile",
     ("effax.testing.generate", "host"): "callbacks have laws of their own: testing.laws.host",
 }

@@ -40,6 +40,8 @@ def convert(g: ProgramBuilder) -> None:
     features = g.features
     if kind == "complex":
         g.one(p.ConvertElementType(g.choose.pick(features.complexes)), x)
+    elif kind == "key":
+        g.one(p.Copy(), x)
     elif kind != "float":
         g.one(p.ConvertElementType(g.choose.pick((*features.floats, *features.ints))), x)
     elif g.is_linear(x):

@@ -33,6 +33,7 @@ class Features:
         complexes: the complex dtypes.
         ints: the integer dtypes; a signed one of at least 32 bits among them.
         refs: whether programs use references.
+        keys: whether programs use random keys.
         control: which of jit, remat, cond, scan, while, shard_map, solve, custom,
             custom_vjp they use.
         differentiable: whether they are smooth: no ``stop_gradient``, no jumps.
@@ -60,6 +61,7 @@ class Features:
     depth: int = 2
     steps: int = 12
     focus: str = ""
+    keys: bool = False
 
     def __post_init__(self) -> None:
         for name, kinds, few in _DTYPES:

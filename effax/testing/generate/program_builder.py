@@ -12,7 +12,7 @@ from typing import Final
 from effax.ir import prims as p
 from effax.ir.axes import Axes
 from effax.ir.build import Builder, lit
-from effax.ir.dtypes import DType, family, is_float, is_inexact_dtype, is_integer
+from effax.ir.dtypes import DType, family, is_float, is_inexact_dtype, is_integer, is_key_dtype
 from effax.ir.primitive import Primitive
 from effax.ir.prims import BroadcastInDim, ReduceSum
 from effax.ir.syntax import Atom, Jaxpr, Lit, Var
@@ -188,6 +188,8 @@ class ProgramBuilder:
         match family(dtype):
             case "bool":
                 return lit(self.choose.pick((True, False)), type_)
+            case "key":
+                return lit(0, type_)
             case "uint":
                 return lit(self.choose.pick(UNSIGNED), type_)
             case "int":
@@ -237,7 +239,7 @@ class ProgramBuilder:
     def _scalar(self, dtype: DType, linear: bool) -> Atom:
         """Return a scalar of the dtype: a literal, or one computed from an array in scope."""
         zero = 0.0 if linear else None
-        if dtype.kind == "b" or not (linear or self.choose.chance(60)):
+        if dtype.kind == "b" or is_key_dtype(dtype) or not (linear or self.choose.chance(60)):
             return self.literal(dtype, zero)
         x = self.maybe(lambda v: (v.id in self.linear) == linear and v.type.dtype == dtype)
         if x is None:

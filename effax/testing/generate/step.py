@@ -30,6 +30,7 @@ class Steps:
         nonlinear: steps of programs without linear values.
         jumping: steps that are not smooth.
         complexes: steps of programs with complex numbers.
+        keys: steps of programs with random keys.
         refs: steps of programs with references.
         axes: steps of programs with named axes.
         jumping_axes: those of ``axes`` without a derivative.
@@ -41,6 +42,7 @@ class Steps:
     nonlinear: Weighted = ()
     jumping: Weighted = ()
     complexes: Weighted = ()
+    keys: Weighted = ()
     refs: Weighted = ()
     axes: Weighted = ()
     jumping_axes: Weighted = ()

@@ -24,6 +24,7 @@ def _rows(kind: str) -> Weighted:
 LINEAR: Final = _rows("linear")
 NONLINEAR: Final = _rows("nonlinear")
 COMPLEXES: Final = _rows("complexes")
+KEYS: Final = _rows("keys")
 OF_REFS: Final = _rows("refs")
 OF_AXES: Final = _rows("axes")
 NESTED: Final[dict[str, tuple[int, Nested]]] = {
@@ -68,6 +69,8 @@ def _table(
         rows["axes"] = [*OF_AXES]
         if not features.differentiable and not linear:
             rows["axes"] += _rows("jumping_axes")
+    if features.keys and not linear:
+        rows["other"] += KEYS
     if features.refs:
         rows["refs"] = [*OF_REFS]
     if may_nest:

@@ -48,6 +48,9 @@ def random_value(rng: np.random.Generator, type_: Type) -> Value:
             return np.asarray(parts[0] + 1j * parts[1], dtype)
         case "float":
             return np.asarray(rng.uniform(-2, 2, shape).round(8), dtype)
+        case "key":
+            words = rng.integers(0, 2**32, (*shape, dtype.itemsize // 4), np.uint32)
+            return np.ndarray(shape, dtype, words)
         case _:
             return np.zeros(shape, dtype)
 
@@ -179,7 +182,9 @@ def check_equal(what: str, expected: Value, found: Value, scale: float = 0.0) ->
     expected, found = np.asarray(expected), np.asarray(found)
     if (expected.shape, expected.dtype) != (found.shape, found.dtype):
         raise Differs(f"{what} has another type: expected {_type(expected)}, found {_type(found)}")
-    if not is_inexact_dtype(expected.dtype):
+    if expected.dtype.names is not None:
+        same = expected.tobytes() == found.tobytes()
+    elif not is_inexact_dtype(expected.dtype):
         same = bool(np.array_equal(expected, found))
     else:
         same = _close(expected, found, scale)

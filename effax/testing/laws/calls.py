@@ -9,7 +9,7 @@ import numpy as np
 
 from effax.ir.errors import LoweringError
 from effax.ir.syntax import Jaxpr
-from effax.ir.types import RefType
+from effax.ir.types import ArrayType, RefType
 from effax.testing.generate.features import COMPILED
 from effax.testing.generate.values import Outcome, check_all, check_outcomes, random_inputs, run
 from effax.testing.laws.law import assume, law
@@ -67,7 +67,11 @@ def failed_calls_keep_references(jaxpr: Jaxpr, seed: int = 0) -> None:
         check_all("reference after the failure", [inputs[i] for i in at], _contents(operands, at))
     else:
         raise AssertionError("the call did not fail")
-    results = [np.array(xla.to_numpy(x)) for x in call(operands)]
+    types = cast("Sequence[ArrayType]", program.discharged.jaxpr.out_types)
+    results = [
+        np.array(xla.buffer_contents(xla.to_numpy(x), t))
+        for x, t in zip(call(operands), types, strict=True)
+    ]
     found = Outcome(results[: program.discharged.n_outs], _contents(operands, at))
     check_outcomes(run(jaxpr, inputs), found)
 

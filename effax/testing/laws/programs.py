@@ -6,7 +6,7 @@ import pickle
 from collections.abc import Sequence
 from copy import deepcopy
 from random import Random
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 from returns.io import IOFailure, IOResult
@@ -239,7 +239,12 @@ def compiled_outcome(jaxpr: Jaxpr, inputs: Sequence[Value]) -> Outcome:
     buffers = [
         xla.new_ref_buffer(x) if ref else xla.put(x) for x, ref in zip(inputs, is_ref, strict=True)
     ]
-    results = [np.array(xla.to_numpy(x)) for x in done(run_program(program, buffers))]
+    made = done(run_program(program, buffers))
+    types = program.discharged.jaxpr.out_types
+    results = [
+        np.array(xla.buffer_contents(xla.to_numpy(x), cast(ArrayType, t)))
+        for x, t in zip(made, types, strict=True)
+    ]
     n = program.discharged.n_outs
     new = dict(zip(program.discharged.changed, results[n:], strict=True))
     contents = [new[i] if i in new else inputs[i] for i, ref in enumerate(is_ref) if ref]

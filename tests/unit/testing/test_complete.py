@@ -22,7 +22,6 @@ OF_HOST: Final = "`effax.testing.laws.recording` inserts calls"
 WITHOUT: Final[dict[str, str]] = {
     **dict.fromkeys(("cholesky", "eigh", "fft", "lu", "qr", "svd", "triangular_solve"), CASES),
     **dict.fromkeys(("conv_general_dilated", "cumlogsumexp"), CASES),
-    **dict.fromkeys(("random_unwrap", "random_wrap", "rng_bit_generator"), CASES),
     **dict.fromkeys(("scatter_max", "scatter_min", "scatter_mul"), CASES),
     **dict.fromkeys(("debug_callback", "io_callback", "pure_callback"), OF_HOST),
     "all_gather_invariant": OF_AXES,
