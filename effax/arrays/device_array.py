@@ -9,7 +9,7 @@ import numpy as np
 from effax.arrays.array import Array
 from effax.ir.dtypes import as_key_dtype, is_key_dtype
 from effax.ir.key_dtype import words_of
-from effax.ir.types import ArrayType
+from effax.ir.types import ArrayType, array_type
 from effax.tree import PyTree
 
 if TYPE_CHECKING:
@@ -78,6 +78,15 @@ class DeviceArray(Array):
 
     def is_deleted(self) -> bool:
         return self._buffer is not None and self._buffer.is_deleted()
+
+    @property
+    def _base_array(self) -> DeviceArray:
+        """Return the words of keys, under JAX's private name."""
+        key = as_key_dtype(self._type.dtype)
+        if key is None:
+            raise AttributeError("an array of numbers has no `_base_array`; arrays of keys do")
+        words = words_of(self.numpy(), key)
+        return DeviceArray(words, array_type(words.shape, words.dtype))
 
     def block_until_ready(self) -> DeviceArray:
         """Wait until the value is computed; return the array itself."""

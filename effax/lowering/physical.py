@@ -108,9 +108,11 @@ class _Words(Rewriter):
         return self.build([self.words(a) for a in self.jaxpr.outs])
 
     def words(self, atom: Atom) -> Atom:
-        """Return the new atom of one; a literal key has words of zero."""
+        """Return the new atom of one; all words of a literal key are its number."""
         if isinstance(atom, Lit) and _is_key(atom):
-            return self.b(BroadcastInDim(physical_type(atom.type).shape, ()), lit(0, _WORD))
+            return self.b(
+                BroadcastInDim(physical_type(atom.type).shape, ()), lit(atom.value, _WORD)
+            )
         return self.read(atom)
 
     def step(self, eqn: Eqn) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from effax.arrays import promotion as pr
@@ -10,17 +12,18 @@ from effax.arrays.assignment import fill_of
 from effax.arrays.axes import no_out, plain_axis
 from effax.arrays.binding import bind1
 from effax.arrays.conversion import as_value
+from effax.arrays.creation import filled
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.indexing import Selection, integer_positions, wrapped
 from effax.arrays.indexing import select as selection_of
 from effax.arrays.shapes import broadcast_to, ravel, reshape
-from effax.ir.dtypes import DType, family
+from effax.ir.dtypes import DType, family, is_key_dtype
 from effax.ir.errors import BadArgument, BadIndex, IllTyped
 from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span
 from effax.ir.prims import Gather
 from effax.ir.prims import shape as prims
 from effax.ir.prims.reduce import greatest, lowest
-from effax.ir.types import Shape
+from effax.ir.types import Shape, array_type
 from effax.numpy import ufuncs as uf
 from effax.numpy.arithmetic import clip, remainder
 
@@ -93,8 +96,14 @@ def read(x: Array, at: Selection, mode: str, fill_value: ArrayLike | None = None
     inside = _inside(x.shape, at)
     if inside is None:
         return part
+    if fill_value is None and is_key_dtype(x.dtype):
+        return uf.where(inside, part, filled((), WORD, array_type((), x.dtype)))
     fill = fill_for(x.dtype) if fill_value is None else fill_value
     return uf.where(inside, part, fill_of(fill, x.dtype, "the array"))
+
+
+WORD: Final = 0xFFFFFFFF
+"""Each word of the key that is read out of bounds."""
 
 
 def _inside(shape: Shape, at: Selection) -> Array | None:

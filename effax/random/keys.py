@@ -95,8 +95,10 @@ def _chosen(impl: GeneratorLike | None, dtype: GeneratorLike | None, what: str) 
 
 def _seed(seed: ArrayLike) -> Array:
     """Return the integer, whose lower half alone counts while 64-bit dtypes are disabled."""
+    if isinstance(seed, np.ndarray | np.generic) and not seed.shape and seed.dtype.kind in "iu":
+        seed = int(np.asarray(seed).astype(np.int64))
     if is_python_scalar(seed):
-        number = static_int(seed, "the seed")
+        number = static_int(seed, "the seed") + int(str(config.read("random_seed_offset")))
         if not -(1 << 63) <= number < 1 << 63:
             raise BadArgument("the seed exceeds 64 bits", "-2**63 to 2**63 - 1", str(number))
         if config.enable_x64:

@@ -26,6 +26,15 @@ KEY = random.key(7)
 KEYS = random.split(KEY, 3)
 
 
+def test_seeds_of_numpy_and_offsets_of_seeds() -> None:
+    assert words(random.key(np.int64(-(2**31) - 101))) == [0, 2**31 - 101]
+    jax.config.update("random_seed_offset", 3)
+    try:
+        assert words(random.key(4)) == [0, 7]
+    finally:
+        jax.config.update("random_seed_offset", 0)
+
+
 def words(keys: Any) -> Any:
     return np.asarray(random.key_data(keys)).tolist()
 
@@ -48,6 +57,8 @@ def test_a_key_has_a_dtype_of_its_own() -> None:
     assert repr(KEY) == "Array((), dtype=key<fry>) overlaying:\n[0 7]"
     assert repr(jax.new_ref(KEY)) == "Ref((), dtype=key<fry>) overlaying:\n[0 7]"
     assert isinstance(KEY, jax.Array)
+    assert words(KEYS._base_array) == WORDS.tolist()  # type: ignore[attr-defined]  # private, as JAX's
+    assert not hasattr(jnp.ones(2), "_base_array")
     assert words(pickle.loads(pickle.dumps(KEYS))) == words(copy.deepcopy(KEYS)) == WORDS.tolist()
 
 
@@ -69,6 +80,10 @@ MOVES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "transpose": (lambda k: jnp.stack([k, k]).T, lambda w: np.stack([w, w], 1)),
     "concatenate": (lambda k: jnp.concatenate([k, k[:1]]), lambda w: w[[0, 1, 2, 0]]),
     "gather": (lambda k: k[jnp.array([2, 0])], lambda w: w[[2, 0]]),
+    "fill": (
+        lambda k: k.at[jnp.array([1, 5])].get(mode="fill"),
+        lambda w: np.stack([w[1], np.full(2, 2**32 - 1)]),
+    ),
     "scatter": (lambda k: k.at[0].set(k[2]), lambda w: w[[2, 1, 2]]),
     "where": (lambda k: jnp.where(jnp.arange(3) > 1, k, k[0]), lambda w: w[[0, 0, 2]]),
     "select": (lambda k: lax.select(jnp.arange(3) > 1, k, k[::-1]), lambda w: w[[2, 1, 2]]),

@@ -99,7 +99,7 @@ def literal_fault(lit: Lit) -> str | None:
         return f"a Python {'scalar' if wanted is None else wanted.__name__}"
     if type(lit.value) is int:
         is_key = is_key_dtype(lit.type.dtype)
-        low, high = (0, 0) if is_key else int_bounds(lit.type.dtype)
+        low, high = (0, 2**32 - 1) if is_key else int_bounds(lit.type.dtype)
         if not low <= lit.value <= high:
             return f"an integer from {low} to {high}"
     return None
