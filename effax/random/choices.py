@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
@@ -23,6 +24,7 @@ from effax.numpy.index import take
 from effax.numpy.ranges import arange
 from effax.numpy.reduce import argmax, cumsum
 from effax.numpy.sorting import searchsorted
+from effax.random.arguments import unsharded
 from effax.random.distributions import gumbel
 from effax.random.generators import checked, random_bits
 from effax.random.keys import two
@@ -32,7 +34,12 @@ __all__ = ["categorical", "choice", "permutation"]
 
 
 def permutation(
-    key: ArrayLike, x: int | ArrayLike, axis: int = 0, independent: bool = False
+    key: ArrayLike,
+    x: int | ArrayLike,
+    axis: int = 0,
+    independent: bool = False,
+    *,
+    out_sharding: None = None,
 ) -> Array:
     """Return the slices of ``x`` along an axis in random order.
 
@@ -41,6 +48,7 @@ def permutation(
         x: array, or a size n for ``arange(n)``.
         axis: axis to permute.
         independent: whether each line along the axis is permuted separately.
+        out_sharding: None: the placement is that of the program.
 
     Returns:
         Array of the shape and dtype of ``x``.
@@ -48,6 +56,7 @@ def permutation(
     >>> random.permutation(random.key(0), 5).shape
     (5,)
     """
+    unsharded(out_sharding, "permutation")
     parent = checked(key, "permutation")
     if not pr.shape_of(x):
         return _shuffled(parent, arange(static_int(x, "x of permutation")), 0)
@@ -75,6 +84,8 @@ def categorical(
     shape: ShapeLike | None = None,
     replace: bool = True,
     mode: str | None = None,
+    *,
+    out_sharding: None = None,
 ) -> Array:
     """Return random indices along an axis, with probabilities proportional to ``exp(logits)``.
 
@@ -85,6 +96,7 @@ def categorical(
         shape: shape of the result; ends with the shape of ``logits`` without ``axis``.
         replace: whether an index may repeat along the leading axes of ``shape``.
         mode: as in :func:`gumbel`.
+        out_sharding: None: the placement is that of the program.
 
     Returns:
         Integer array of shape ``shape``.
@@ -96,6 +108,7 @@ def categorical(
     >>> random.categorical(random.key(0), jnp.array([-jnp.inf, 0.0]))
     Array(1, dtype=int32)
     """
+    unsharded(out_sharding, "categorical")
     scores = as_value(logits, "the logits")
     place = plain_axis(axis, scores.ndim, "categorical")
     batch = scores.shape[:place] + scores.shape[place + 1 :]
@@ -155,6 +168,8 @@ def choice(
     >>> random.choice(random.key(0), jnp.array([7, 7]), (3,))
     Array([7, 7, 7], dtype=int32)
     """
+    if not isinstance(shape, Sequence):
+        raise IllTyped("choice takes a sequence as its shape", "`(n,)`", repr(shape))
     sizes = plain_shape(shape, "choice")
     parts = None if not pr.shape_of(a) else as_value(a, "a of choice")
     place = 0 if parts is None else plain_axis(axis, parts.ndim, "choice")

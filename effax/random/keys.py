@@ -12,7 +12,7 @@ from effax.arrays.config import config
 from effax.arrays.conversion import as_value, from_numpy, is_python_scalar
 from effax.arrays.shapes import slice_along
 from effax.ir.dtypes import DType, family
-from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.errors import BadArgument, IllTyped, NotFitting
 from effax.numpy import ufuncs as uf
 from effax.random.generators import (
     NAMES,
@@ -100,7 +100,7 @@ def _seed(seed: ArrayLike) -> Array:
     if is_python_scalar(seed):
         number = static_int(seed, "the seed") + int(str(config.read("random_seed_offset")))
         if not -(1 << 63) <= number < 1 << 63:
-            raise BadArgument("the seed exceeds 64 bits", "-2**63 to 2**63 - 1", str(number))
+            raise NotFitting("the seed exceeds 64 bits", "-2**63 to 2**63 - 1", str(number))
         if config.enable_x64:
             return from_numpy(np.asarray(number, np.int64))
         return from_numpy(np.asarray(number & 0xFFFFFFFF, np.uint32))

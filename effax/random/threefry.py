@@ -71,11 +71,11 @@ def words_of_seed(seed: Array) -> Array:
 
 def random_bits(key: Array, width: Width, shape: Shape) -> Array:
     """Return random unsigned integers of ``width`` bits."""
-    if math.prod(shape) >= 1 << 32:
-        raise BadArgument(
-            "an array of random bits is too large", "less than 2**32 elements", str(shape)
-        )
     if current_trace() is None and isinstance(key, DeviceArray):
+        if math.prod(shape) >= 1 << 32:
+            raise BadArgument(
+                "an array of random bits is too large", "less than 2**32 elements", str(shape)
+            )
         first, second = _hashed_counts(key.numpy(), math.prod(shape))
         return from_numpy(_words_as(first, second, width).reshape(shape))
     return bind1(bits_program(shape, width), key)
@@ -176,12 +176,19 @@ def _emit_words(b: Builder, key: Atom) -> Words:
 
 def _emit_counts(b: Builder, shape: Shape) -> Words:
     """Emit the hashes of 0, 1, 2, ... in row-major order."""
-    low: Atom = _word(0)
-    if shape:
-        low = b(Iota(UINT32, (math.prod(shape),), 0))
-        if len(shape) > 1:
-            low = b(Reshape(shape), low)
-    return _emit_hash(b, _emit_words(b, b.binders[0]), low)
+    size, key = math.prod(shape), _emit_words(b, b.binders[0])
+    if not shape:
+        return _emit_hash(b, key, _word(0))
+    if size < 1 << 32:
+        return _emit_hash(b, key, _in_shape(b, b(Iota(UINT32, (size,), 0)), shape))
+    count = _in_shape(b, b(Iota(as_dtype("uint64"), (size,), 0)), shape)
+    high = b(ShiftRightLogical(), count, lit(32, array_type((), as_dtype("uint64"))))
+    words = [b(ConvertElementType(UINT32), x) for x in (count, high)]
+    return _emit_hash(b, key, *words)
+
+
+def _in_shape(b: Builder, x: Atom, shape: Shape) -> Atom:
+    return b(Reshape(shape), x) if len(shape) > 1 else x
 
 
 def _emit_joined(b: Builder, first: Atom, second: Atom, axis: int) -> Atom:
@@ -189,11 +196,11 @@ def _emit_joined(b: Builder, first: Atom, second: Atom, axis: int) -> Atom:
     return b(Concatenate(axis), *pair)
 
 
-def _emit_hash(b: Builder, key: Words, low: Atom) -> Words:
-    """Emit the hash of each counter, whose high word is 0."""
+def _emit_hash(b: Builder, key: Words, low: Atom, high: Atom | None = None) -> Words:
+    """Emit the hash of each counter, whose high word is 0 where it is None."""
     parity = b(Xor(), b(Xor(), key[0], key[1]), _word(_PARITY))
     words = (key[0], key[1], parity)
-    first: Atom = words[0]
+    first: Atom = words[0] if high is None else b(Add(), high, words[0])
     second: Atom = b(Add(), low, words[1])
     for block in range(5):
         for r in _ROTATIONS[block % 2]:

@@ -185,6 +185,16 @@ def test_the_programs_of_split_and_fold_in_agree_with_numpy() -> None:
     np.testing.assert_array_equal(folded, np.asarray(random.fold_in(key, 9)))
 
 
+def test_great_arrays_are_counted_in_64_bits() -> None:
+    shape = jax.eval_shape(lambda k: random.bits(k, (10**6, 10**6)), random.key(0))
+    assert shape.shape == (10**6, 10**6)
+    with pytest.raises(ValueError, match="too large"):
+        random.bits(random.key(0), (10**6, 10**6))
+    for call in (lambda: random.choice(random.key(0), 3, 2), lambda: random.key(1 << 63)):
+        with pytest.raises((TypeError, OverflowError)):
+            call()
+
+
 def test_all_64_bits_of_two_words() -> None:
     (bits,) = evaluate(threefry.bits_program((4,), 64).jaxpr, [random.PRNGKey(5).numpy()])
     narrow = np.asarray(threefry.random_bits(random.PRNGKey(5), 32, (4,)))
