@@ -63,11 +63,11 @@ def as_pass(
             expected="a function from a program to a program",
             found=f"{checked!r:.80}",
         )
-    return Pass(name or name_of(function), _Lifted(function), laws)
+    return Pass(name or name_of(function), Lifted(function), laws)
 
 
 @dataclass(frozen=True)
-class _Lifted:
+class Lifted:
     """A function that wraps returned programs in ``Success``."""
 
     function: Change

@@ -18,10 +18,10 @@ from effax.testing.generate.special_values import identical, special_values
 from effax.testing.generate.values import (
     Differs,
     check_equal,
+    elided,
     largest,
     random_inputs,
     random_value,
-    shown,
     single_run,
 )
 
@@ -165,8 +165,8 @@ def _check_repeatable(prim: Primitive, label: str, inputs: Sequence[Value], typi
         if x.tobytes() != y.tobytes():
             raise BadRule(
                 f"{label} is not a function of its arguments: {what} differs for equal ones",
-                expected=shown(x),
-                found=shown(y),
+                expected=elided(x),
+                found=elided(y),
                 remedy="pass randomness or a count of calls as an argument: a key, a reference",
             )
 
@@ -273,8 +273,8 @@ def check_commuting(prim: Primitive, types: Sequence[Type], typing: Typing) -> N
             if not identical(x, y):
                 raise BadRule(
                     f"{label} depends on the order",
-                    expected=f"{shown(x)}, as on {' and '.join(map(shown, inputs))}",
-                    found=f"{shown(y)} in the other order",
+                    expected=f"{elided(x)}, as on {' and '.join(map(elided, inputs))}",
+                    found=f"{elided(y)} in the other order",
                     remedy="`commutes = False`, or an evaluation that does not depend on the order",
                 )
 

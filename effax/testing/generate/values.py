@@ -189,7 +189,7 @@ def check_equal(what: str, expected: Value, found: Value, scale: float = 0.0) ->
     else:
         same = _close(expected, found, scale)
     if not same:
-        raise Differs(f"{what} differs:\n  expected {shown(expected)}\n  found    {shown(found)}")
+        raise Differs(f"{what} differs:\n{both(expected, found)}")
 
 
 def check_outcomes(expected: Outcome, found: Outcome) -> None:
@@ -257,6 +257,56 @@ def shown(x: Value) -> str:
         if x.size
         else f"np.zeros({x.shape}, {x.dtype.name!r})"
     )
+
+
+MOST_SHOWN: Final = 40
+"""The number of elements of an array that messages show whole."""
+
+
+def elided(x: Value) -> str:
+    """Return an expression for the value; that of a large array lacks most elements."""
+    if x.size <= MOST_SHOWN:
+        return shown(x)
+    with np.printoptions(precision=17, floatmode="unique", threshold=MOST_SHOWN):
+        text = " ".join(np.array2string(x, separator=", ").split())
+    return f"np.array({text}, {x.dtype.name!r}) of shape {x.shape}"
+
+
+def place_of_difference(expected: Value, found: Value) -> tuple[int, ...] | None:
+    """Return where large arrays differ most; None: they are small, or of other types."""
+    same = (expected.shape, expected.dtype) == (found.shape, found.dtype)
+    if not same or expected.size <= MOST_SHOWN:
+        return None
+    wide = np.complex128 if expected.dtype.kind == "c" else np.float64
+    with np.errstate(all="ignore"):
+        x, y = expected.astype(wide), found.astype(wide)
+        change = np.where(np.isnan(x) & np.isnan(y), 0.0, np.abs(x - y))
+        change = np.where(x == y, 1e-300 * (np.signbit(x.real) != np.signbit(y.real)), change)
+        change = np.where(np.isnan(change), np.inf, change)
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(change)), change.shape))
+
+
+def both(expected: Value, found: Value) -> str:
+    """Return the lines that show two values; of large arrays, the elements that differ most."""
+    expected, found = np.asarray(expected), np.asarray(found)
+    at = place_of_difference(expected, found)
+    if at is None:
+        return f"  expected {elided(expected)}\n  found    {elided(found)}"
+    where = f" at {list(at)} of {_type(expected)}"
+    x, y = (shown(np.asarray(v[at], v.dtype)) for v in (expected, found))
+    return f"  expected {x}{where}\n  found    {y}"
+
+
+def on_inputs(inputs: Sequence[Value], expected: Value, found: Value) -> str:
+    """Return the lines that show inputs, large ones where the values differ most."""
+    at = place_of_difference(np.asarray(expected), np.asarray(found))
+    lines = ["on the inputs"]
+    for x in map(np.asarray, inputs):
+        if at is not None and x.shape == np.shape(expected):
+            lines.append(f"  {shown(np.asarray(x[at], x.dtype))} at {list(at)} of {_type(x)}")
+        else:
+            lines.append(f"  {elided(x)}")
+    return "\n".join(lines)
 
 
 def scaled_outcome(x: Outcome, y: Outcome, mask: Sequence[bool]) -> Outcome:

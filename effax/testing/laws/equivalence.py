@@ -20,12 +20,14 @@ from effax.testing.generate.special_values import identical, special_values, tie
 from effax.testing.generate.values import (
     Differs,
     Outcome,
+    both,
     check_outcomes,
+    elided,
     is_chaotic_on,
+    on_inputs,
     random_inputs,
     random_value,
     run_metered,
-    shown,
 )
 from effax.testing.laws.law import assume
 from effax.testing.laws.tolerance import Tolerances, compare
@@ -259,10 +261,9 @@ def check_bits(expected: Outcome, found: Outcome, inputs: Sequence[Value]) -> No
         for i, (x, y) in enumerate(zip(xs, ys, strict=True)):
             if not identical(np.asarray(x), np.asarray(y)):
                 raise AssertionError(
-                    f"{what} {i} differs, bit by bit:\n  expected {shown(x)}\n"
-                    f"  found    {shown(y)}\n{_on(inputs)}"
+                    f"{what} {i} differs, bit by bit:\n{both(x, y)}\n{on_inputs(inputs, x, y)}"
                 )
 
 
 def _on(inputs: Sequence[Value]) -> str:
-    return "on the inputs\n" + "\n".join(f"  {shown(x)}" for x in inputs)
+    return "on the inputs\n" + "\n".join(f"  {elided(np.asarray(x))}" for x in inputs)

@@ -20,7 +20,7 @@ from effax.ir.types import Shape, Type, array_type
 from effax.passes.guarantees import Guarantee
 from effax.testing.generate.rule_programs import has_own_programs, rule_programs
 from effax.testing.generate.special_values import all_together, identical, special_values
-from effax.testing.generate.values import random_inputs, random_value, run, shown
+from effax.testing.generate.values import elided, random_inputs, random_value, run
 from effax.testing.laws.equivalence import Agreement
 from effax.testing.laws.guarantees import agreement_of
 from effax.testing.laws.law import About, law
@@ -38,10 +38,10 @@ from effax.transforms.optimize.rewrite import (
     Pattern,
     Rest,
     RewriteRule,
+    Rewriting,
     Sample,
     match,
     number_as,
-    rewriting,
 )
 from effax.transforms.optimize.rewrite_rule import with_parameters
 
@@ -81,7 +81,7 @@ def rule_is_sound(
     refused: Jaxpr | None = None
     for instance in () if has_own_programs(rule) else _tested(instances(rule)):
         jaxpr = program_of(rule, instance)
-        made = unwrap(rewriting([rule])(jaxpr))
+        made = unwrap(Rewriting((rule,), may_cycle=True)(jaxpr))
         if made == jaxpr and rule.where is not None and not instance.is_given:
             refused = jaxpr
             continue
@@ -144,7 +144,7 @@ def _applied_to_programs(rule: RewriteRule, rng: np.random.Generator, agreement:
     applied = 0
     refused: Jaxpr | None = None
     for jaxpr in _tested(rule_programs(rule)):
-        made = unwrap(rewriting([rule])(jaxpr))
+        made = unwrap(Rewriting((rule,), may_cycle=True)(jaxpr))
         if made == jaxpr:
             assert jaxpr not in rule.samples, (
                 f"the rule does not apply to its sample, since {reason(rule, jaxpr)}:\n{jaxpr}"
@@ -221,8 +221,8 @@ def _unequal(
         at = next(i for i in range(MANY) if not identical(x[i : i + 1], y[i : i + 1]))
         inputs, x, y = [v[at] for v in inputs], x[at], y[at]
     return (
-        f"on {', '.join(map(shown, inputs))}\nthe left side is {shown(x)}"
-        f"\nthe right side is {shown(y)}\n{diff(jaxpr, made)}"
+        f"on {', '.join(map(elided, inputs))}\nthe left side is {elided(x)}"
+        f"\nthe right side is {elided(y)}\n{diff(jaxpr, made)}"
     )
 
 

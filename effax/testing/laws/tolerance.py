@@ -19,7 +19,15 @@ from effax.ir.dtypes import DType, as_dtype, is_inexact_dtype
 from effax.ir.errors import BadArgument
 from effax.ir.primitive import Value
 from effax.ir.syntax import Jaxpr
-from effax.testing.generate.values import Differs, Outcome, run, shown, tolerance
+from effax.testing.generate.values import (
+    Differs,
+    Outcome,
+    both,
+    elided,
+    on_inputs,
+    run,
+    tolerance,
+)
 from effax.testing.laws.instrumented import (
     defined,
     evaluate_perturbed,
@@ -217,7 +225,7 @@ def _check_value(runs: _Runs, i: int, what: str, y: Value, where_finite: bool) -
     if not is_inexact_dtype(x.dtype):
         moves = np.array_equal(x, y) or any(_moves(x, near[i]) for near in runs.near)
         if not moves and not runs.is_unstable:
-            raise AssertionError(_message(what, x, y, "") + _on(runs.inputs))
+            raise AssertionError(_message(what, x, y, "") + "\n" + on_inputs(runs.inputs, x, y))
         return 1.0
     allowed = runs.allowed
     wide, exact = y.astype(runs.exact[i].dtype), runs.exact[i]
@@ -238,11 +246,11 @@ def _check_value(runs: _Runs, i: int, what: str, y: Value, where_finite: bool) -
     if not np.all(good):
         at = tuple(int(k) for k in np.argwhere(~np.asarray(good))[0])
         note = (
-            f"\n  exact    {shown(np.asarray(exact))}\n"
+            f"\n  exact    {elided(np.asarray(exact))}\n"
             f"  the error{f' at {list(at)}' if at else ''} is {np.asarray(error)[at]:.3g}; "
             f"{np.asarray(limit)[at]:.3g} is allowed"
         )
-        raise AssertionError(_message(what, x, y, note) + _on(runs.inputs))
+        raise AssertionError(_message(what, x, y, note) + "\n" + on_inputs(runs.inputs, x, y))
     return _condition(limit, size, skipped)
 
 
@@ -276,8 +284,4 @@ def _moves(x: Value, near: Value) -> bool:
 
 
 def _message(what: str, x: Value, y: Value, note: str) -> str:
-    return f"{what} differs:\n  expected {shown(x)}\n  found    {shown(y)}{note}"
-
-
-def _on(inputs: Sequence[Value]) -> str:
-    return "\non the inputs\n" + "\n".join(f"  {shown(x)}" for x in inputs)
+    return f"{what} differs:\n{both(x, y)}{note}"

@@ -29,6 +29,8 @@ from effax.ir.text.format import fields_of
 from effax.ir.text.parser import parse
 from effax.ir.text.printer import references
 from effax.ir.types import ArrayType, RefType, array_type, ref_type
+from effax.passes.lift import Lifted, as_pass
+from effax.passes.pipeline import Pass, name_of
 from effax.testing.generate.values import shown
 from effax.testing.report.import_path import PLAIN, ImportPath, place_of
 from effax.transforms.framework.rules import RuleSet
@@ -99,9 +101,8 @@ class Written:
                 return f"{self.of(registry)}({', '.join([self.of(x) for x in mine])})"
             case RuleSet():
                 return self._rules(value)
-            case Rewriting():
-                rules = ", ".join([self.of(rule) for rule in value.rules])
-                return f"{self.of(rewriting)}([{rules}])"
+            case Rewriting() | Pass(_, Lifted()) | Lifted():
+                return self._pass(value, hint)
             case ArrayType() | RefType():
                 return self._type(value)
             case np.dtype():
@@ -117,6 +118,24 @@ class Written:
                 return f"{self.of(partial)}({', '.join(args)})"
             case MethodType():
                 return f"{self.of(value.__self__, hint)}.{value.__func__.__name__}"
+            case _:
+                return self._compound(value, hint)
+
+    def _pass(self, value: Rewriting | Pass | Lifted, hint: str) -> str:
+        """Return a call of ``rewriting`` or ``as_pass``."""
+        match value:
+            case Rewriting():
+                rules = ", ".join([self.of(rule) for rule in value.rules])
+                cost = "" if value.cost is None else f", {self.of(value.cost, 'cost')}"
+                return f"{self.of(rewriting)}([{rules}]{cost})"
+            case Pass(name, Lifted(function), guarantees):
+                args = [self.of(function, hint)]
+                args += [f"name={name!r}"] if name != name_of(function) else []
+                if guarantees != Pass(name, value.transform).laws:
+                    args.append(f"laws={self.of(guarantees)}")
+                return f"{self.of(as_pass)}({', '.join(args)})"
+            case Lifted(function):
+                return f"{self.of(as_pass)}({self.of(function, hint)}).transform"
             case _:
                 return self._compound(value, hint)
 

@@ -17,7 +17,7 @@ primitives match in both orders. Both sides are equal bit by bit, which the law
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeVar
 
@@ -65,7 +65,12 @@ from effax.transforms.optimize.rewrite_cost import (
 from effax.transforms.optimize.rewrite_rule import RewriteRule, Right, check_right
 from effax.transforms.optimize.rule_effects import EFFECTS_OF
 from effax.transforms.optimize.sequence_matcher import match
-from effax.transforms.optimize.sequence_rewriter import OrderedSeq, SequenceRewriter
+from effax.transforms.optimize.sequence_rewriter import (
+    ROUNDS,
+    OrderedSeq,
+    SequenceRewriter,
+    endless,
+)
 
 __all__ = [
     "ANY",
@@ -101,9 +106,6 @@ __all__ = [
 
 T = TypeVar("T")
 
-ROUNDS: Final = 16
-"""At most this many rules apply to one equation in sequence: a set of rules may cycle."""
-
 MOST_ROUNDS: Final = 64
 """At most this many runs of the rules find a cheaper program in sequence."""
 
@@ -121,7 +123,8 @@ def rewriting(
     Effects:  the same, or fewer.
     Laws:     tests/laws/test_simplify.py
     Raises:   BadArgument: the argument is not an iterable of rules. The pass fails with
-              TransformError if a function of a rule raises, or returns no pattern.
+              TransformError if a function of a rule raises, or returns no pattern, and if
+              a rule applies to what it made more than sixteen times in sequence.
 
     Args:
         rules: the rules, in the order in which they are tried.
@@ -146,10 +149,12 @@ class Rewriting:
     Attributes:
         rules: the rules, in the order in which they are tried.
         cost: the cost of a program, or None.
+        may_cycle: whether rules that do not end are stopped, in the place of a failure.
     """
 
     rules: tuple[RewriteRule, ...]
     cost: CostFunction | None = None
+    may_cycle: bool = False
     _whole: Transform = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -157,7 +162,7 @@ class Rewriting:
 
         def local(jaxpr: Jaxpr) -> Jaxpr:
             """Apply the rules until none matches."""
-            return _Run(jaxpr, compiled, self.cost).run()
+            return _Run(jaxpr, compiled, self.cost, self.may_cycle).run()
 
         object.__setattr__(self, "_whole", at_every_depth(local))
 
@@ -178,7 +183,7 @@ class Rewriting:
         return jaxpr
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Rewriting, (self.rules, self.cost)
+        return Rewriting, (self.rules, self.cost, self.may_cycle)
 
 
 class _OrderedRule(NamedTuple):
@@ -265,8 +270,14 @@ def _rules(given: object) -> tuple[RewriteRule, ...]:
 class _Run:
     """One run of the pass: the new program, and the equation of each of its variables."""
 
-    def __init__(self, jaxpr: Jaxpr, rules: _Compiled, cost: CostFunction | None) -> None:
+    def __init__(
+        self, jaxpr: Jaxpr, rules: _Compiled, cost: CostFunction | None, may_cycle: bool
+    ) -> None:
         self.made = Rewriter(jaxpr)
+        self.may_cycle = may_cycle
+        # The last rule that applied, and an equation to which it still does at the bound.
+        self.last: RewriteRule | None = None
+        self.over: Eqn | None = None
         self.rules = rules.single
         self.cost = cost
         self.by_var: dict[int, Eqn] = {}
@@ -278,7 +289,7 @@ class _Run:
         self.slow: SequenceRewriter | None = None
         if rules.sequences or cost is not None:
             self.slow = SequenceRewriter(
-                self.made, rules.sequences, self.by_var, self.emit, decided, cost
+                self.made, rules.sequences, self.by_var, self.emit, decided, cost, may_cycle
             )
 
     def run(self) -> Jaxpr:
@@ -303,6 +314,8 @@ class _Run:
     def rewritten(self, eqn: Eqn, ins: tuple[Atom, ...]) -> None:
         """Apply rules to one equation until none matches, and append the result."""
         found = self.reduced(Eqn(eqn.prim, ins, eqn.outs, source=eqn.source))
+        if self.over is not None and self.last is not None:
+            raise endless(self.last, self.over)
         if not isinstance(found, Eqn):
             self.made.replace(eqn, [found])
             return
@@ -331,15 +344,27 @@ class _Run:
 
         The other equations of right sides are appended.
         """
+        used: list[tuple[RewriteRule | None, Eqn]] = []
         while self.left:
             found = self.applied(eqn)
             if found is None:
-                break
+                return eqn
             self.left -= 1
+            used.append((self.last, eqn))
             if not isinstance(found, Eqn):
                 return found
             eqn = found
+        if not self.may_cycle and self._grows(used, eqn) and self.applied(eqn) is not None:
+            self.over = eqn
         return eqn
+
+    def _grows(self, used: Sequence[tuple[RewriteRule | None, Eqn]], eqn: Eqn) -> bool:
+        """Return whether one rule made all equations of a sequence, which are different.
+
+        Rules that undo each other, or reorder operands, come back to an equation, and are done.
+        """
+        seen = [(old.prim, old.ins) for _, old in used]
+        return len({id(rule) for rule, _ in used}) == 1 and (eqn.prim, eqn.ins) not in seen
 
     def applied(self, eqn: Eqn) -> Eqn | Atom | None:
         """Return the replacement of an equation by the first rule that applies; else None."""
@@ -356,6 +381,7 @@ class _Run:
             try:
                 found = self.replacement(right, match, eqn)
                 if not self.is_worse(found, eqn, match, begun[0]):
+                    self.last = ordered.rule
                     return found
             except UNFIT:
                 pass

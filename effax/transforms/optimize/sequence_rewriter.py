@@ -13,6 +13,7 @@ from effax.effects import Effect, SideEffect, VarId
 from effax.ir.analysis.queries import effects_on_variables
 from effax.ir.edit.renumber import numbered
 from effax.ir.edit.rewriter import Rewriter
+from effax.ir.errors import TransformError
 from effax.ir.primitive import Primitive
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 from effax.ir.types import Type
@@ -50,6 +51,17 @@ Decide = Callable[[RewriteRule, Match], Pattern | Seq | None]
 """A function that returns the right side for a match, or None if the condition does not hold."""
 
 
+def endless(rule: RewriteRule, eqn: Eqn) -> TransformError:
+    """Return the error for a rule that applies to an equation after many applications."""
+    return TransformError(
+        f"rewriting does not end: the rule {rule.name} applies again to what it made",
+        expected=f"a rule that applies at most {ROUNDS} times in sequence",
+        found=f"one application more, to {eqn}",
+        remedy="`where=`, a condition of the rule, or a cost that decreases: "
+        "`rewriting(rules, cost=equation_count)`",
+    )
+
+
 class SequenceRewriter:
     """Rules on sequences, in one run over a program.
 
@@ -66,8 +78,10 @@ class SequenceRewriter:
         emit: Emit,
         decide: Decide,
         cost: CostFunction | None,
+        may_cycle: bool = False,
     ) -> None:
         self.made = made
+        self.may_cycle = may_cycle
         self.rules = rules
         self.emit = emit
         self.decide = decide
@@ -125,14 +139,20 @@ class SequenceRewriter:
     def settle(self, start: int) -> None:
         """Apply the rules to the equations from a position on, and to what replaces them."""
         eqns = self.made.b.eqns
-        left = ROUNDS
+        used: list[RewriteRule] = []
         while start < len(eqns):
             self.known.sync()
-            rules = self.rules.get(type(eqns[start].prim), ())
-            if start not in self.known.removed and any(
-                self._applied(rule, seq, start) for rule, seq in (rules if left else ())
-            ):
-                left -= 1
+            if start not in self.known.removed and len(used) <= ROUNDS:
+                eqn = eqns[start]
+                rules = self.rules.get(type(eqn.prim), ())
+                one = next((r for r, seq in rules if self._applied(r, seq, start)), None)
+                used += [] if one is None else [one]
+                if (
+                    len(used) > ROUNDS
+                    and len({id(rule) for rule in used}) == 1
+                    and not self.may_cycle
+                ):
+                    raise endless(used[0], eqn)
             start += 1
 
     def _applied(self, rule: RewriteRule, seq: Seq, last: int) -> bool:

@@ -53,8 +53,8 @@ from effax.transforms.optimize.rewrite import (
     Number,
     Pattern,
     RewriteRule,
+    Rewriting,
     Sample,
-    rewriting,
 )
 
 x: Final = Hole("x")
@@ -284,4 +284,4 @@ SHAPES: Final = (
 RULES: Final = (*ARITHMETIC, *LOGIC, *PARTS, *CONVERSIONS, *SHAPES)
 """All rules of the library."""
 
-simplify: Final[Transform] = rewriting(RULES)
+simplify: Final[Transform] = Rewriting(RULES, may_cycle=True)

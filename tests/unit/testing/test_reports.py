@@ -21,7 +21,7 @@ from effax.ir import prims as p
 from effax.ir.analysis.queries import size
 from effax.ir.syntax import Jaxpr
 from effax.ir.text.parser import parse
-from effax.passes import Guarantee, Pass, cse, dce, fixpoint, unroll_to, when
+from effax.passes import Guarantee, Pass, as_pass, cse, dce, fixpoint, unroll_to, when
 from effax.testing import (
     LawBroken,
     Passes,
@@ -32,6 +32,7 @@ from effax.testing import (
     law,
     laws,
 )
+from effax.testing.generate.values import both, on_inputs
 from effax.testing.report.report import regression_test
 from effax.testing.report.source_text import Written
 from effax.transforms.optimize.rewrite import App, Hole, Number, RewriteRule, rewriting
@@ -340,3 +341,30 @@ def test_arguments_that_are_defaults_are_left_out() -> None:
     given = {"jaxpr": jaxpr, "seed": 3, "passes": Passes()}
     text = regression_test(laws.jvp_is_linear, given)
     assert text.endswith("    jvp_is_linear(jaxpr, seed=3)")
+
+
+def test_large_values_are_shown_where_they_differ() -> None:
+    x = np.arange(512.0)
+    y = x.copy()
+    y[7] += 1
+    assert both(x, y) == (
+        "  expected np.array(7., 'float64') at [7] of float64[512]\n"
+        "  found    np.array(8., 'float64')"
+    )
+    assert on_inputs([2 * x, x[:50]], x, y).splitlines()[1:] == [
+        "  np.array(14., 'float64') at [7] of float64[512]",
+        "  np.array([ 0., 1., 2., ..., 47., 48., 49.], 'float64') of shape (50,)",
+    ]
+
+
+def unchanged(jaxpr: Jaxpr) -> Jaxpr:
+    """Return the program."""
+    return jaxpr
+
+
+def test_passes_are_written_as_calls_of_as_pass() -> None:
+    written = Written()
+    assert written.of(as_pass(unchanged)) == "as_pass(unchanged)"
+    named = as_pass(unchanged, name="mine", laws=(Guarantee.IDEMPOTENT,))
+    assert written.of(named) == "as_pass(unchanged, name='mine', laws=(Guarantee.IDEMPOTENT,))"
+    assert "from effax.passes import Guarantee, as_pass" in written.head()

@@ -36,6 +36,7 @@ from effax.transforms.optimize.rewrite import (
     Pattern,
     RewriteRule,
     Sample,
+    equation_count,
     rewriting,
 )
 from effax.transforms.optimize.simplify import RULES, simplify
@@ -354,3 +355,13 @@ def test_literals_are_atoms_of_a_match() -> None:
 
     after(RewriteRule("mine", App(p.Mul, x, y), square, FLOATS), one("mul", "a 3.0:f32[]"))
     assert isinstance(seen[0], Lit) and seen[0].value == 3.0
+
+
+GROWING = RewriteRule("sin x = sin -x", App(p.Sin, x), App(p.Sin, App(p.Neg, x)), FLOATS)
+
+
+def test_a_rule_that_does_not_end_is_an_error() -> None:
+    jaxpr = parse("{ lambda ; a:f32[]. let b:f32[] = sin a in (b,) }")
+    says = str(rewriting([GROWING])(jaxpr).failure())
+    assert f"rewriting does not end: the rule {GROWING.name}" in says and "at most 16" in says
+    assert rewriting([GROWING], cost=equation_count)(jaxpr).unwrap() == jaxpr
