@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 from inspect import isgeneratorfunction
 from operator import index
 
+import numpy as np
+
+from effax.arrays.array import Array
 from effax.ir.errors import BadArgument, ConcretizationError
 from effax.ir.symbolic import SymbolicDim, as_int
 
@@ -39,7 +42,8 @@ def as_integer(x: object, what: str) -> int:
             error.what = f"{what}: {error.what}"
             raise
         except TypeError:
-            pass
+            if isinstance(x, Array) and not x.shape:
+                x.numpy()  # raises ConcretizationError for a symbol
     raise BadArgument(
         f"{what} must be an integer", expected="an integer", found=f"{type(x).__name__}: {x!r:.60}"
     )
@@ -47,7 +51,9 @@ def as_integer(x: object, what: str) -> int:
 
 def integers(x: object, what: str) -> tuple[int, ...]:
     """Return one integer or a sequence of them as a tuple. Raises BadArgument."""
-    if isinstance(x, Sequence) and not isinstance(x, str):
+    if (isinstance(x, Sequence) and not isinstance(x, str)) or (
+        isinstance(x, np.ndarray) and x.ndim == 1
+    ):
         return tuple(as_integer(n, f"each entry of {what}") for n in x)
     return (as_integer(x, what),)
 

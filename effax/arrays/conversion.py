@@ -63,7 +63,32 @@ def as_value(x: object, what: str = "an argument") -> Array:
         return from_numpy(value)
     if isinstance(x, SymbolicDim):
         return dim_value(x)
+    own = own_array(x)
+    if own is not None:
+        return as_value(own, what)
     raise not_an_array(x, what)
+
+
+def own_array(x: object) -> object | None:
+    """Return the array that an object of another class has as its value, by ``__jax_array__``."""
+    value = getattr(type(x), "__jax_array__", None)
+    return None if value is None else value(x)
+
+
+def as_argument(x: object, what: str) -> Array:
+    """Return :func:`as_value` of an argument of a traced function, which is not converted.
+
+    Raises:
+        IllTyped: ``x`` has ``__jax_array__``: in the function, its class would be lost.
+    """
+    if hasattr(type(x), "__jax_array__"):
+        raise IllTyped(
+            f"{what} is not an array, and a traced function does not convert it",
+            expected="an array or a number",
+            found=f"{type(x).__name__}: {x!r:.80}",
+            remedy="pass `jnp.asarray(x)`, or register its class as a tree",
+        )
+    return as_value(x, what)
 
 
 def _check_kept(narrow: np.ndarray, wide: np.ndarray | np.generic, what: str) -> None:

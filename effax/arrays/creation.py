@@ -13,7 +13,13 @@ from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import ShapeLike, plain_shape
 from effax.arrays.binding import bind1
 from effax.arrays.config import allowed, config
-from effax.arrays.conversion import as_value, from_numpy, is_python_scalar, not_an_array
+from effax.arrays.conversion import (
+    as_value,
+    from_numpy,
+    is_python_scalar,
+    not_an_array,
+    own_array,
+)
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.joining import stack
 from effax.arrays.placed import on_device
@@ -133,6 +139,9 @@ def _as_array(a: object, dtype: DTypeLike | None, copy: bool | None) -> Array:
         return _as_array(np.frombuffer(bytes(a), np.uint8), dtype, copy)
     if not isinstance(a, Ref) and (hasattr(a, "__array__") or isinstance(a, memoryview)):
         return _as_array(np.asarray(a), dtype, copy)
+    own = own_array(a)
+    if own is not None:
+        return _as_array(own, dtype, copy)
     raise not_an_array(a, "the argument of asarray")
 
 
@@ -164,7 +173,7 @@ def _leaves(a: Sequence[object], level: int = 1) -> Iterator[object]:
 def _nested(a: list[object], dtype: DTypeLike | None) -> Array:
     leaves = list(_leaves(a))
     target = _dtype_of_leaves(leaves) if dtype is None else default_dtype(dtype)
-    if any(isinstance(x, TracedArray) for x in leaves):
+    if any(isinstance(x, TracedArray) or own_array(x) is not None for x in leaves):
         return stack([asarray(x, target) for x in a])
     try:
         plain = _plain(a) if any(isinstance(x, Array) for x in leaves) else a
@@ -201,7 +210,7 @@ def _dtype_of_leaves(leaves: Sequence[object]) -> DType:
     kinds = {type(x): x for x in leaves if is_python_scalar(x)}
     others = [x for x in leaves if type(x) not in kinds]
     for x in others:
-        if not isinstance(x, Array | np.ndarray | np.generic):
+        if not isinstance(x, Array | np.ndarray | np.generic) and own_array(x) is None:
             raise not_an_array(x, "an element")
     operands = list(dict.fromkeys(dtype_of(x) for x in [*kinds.values(), *others]))
     return promote(operands, config.enable_x64)[0] if operands else default_dtype(None)

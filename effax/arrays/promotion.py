@@ -11,7 +11,13 @@ import numpy as np
 from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.binding import Operand, bind1
 from effax.arrays.config import allowed, config
-from effax.arrays.conversion import as_value, is_python_scalar, not_an_array, python_kind
+from effax.arrays.conversion import (
+    as_value,
+    is_python_scalar,
+    not_an_array,
+    own_array,
+    python_kind,
+)
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.placed import on_device
 from effax.arrays.traced_array import TracedArray
@@ -69,12 +75,18 @@ def operand_kind(x: object, what: str) -> tuple[DType, bool]:
         return allowed(x.dtype), False
     if isinstance(x, SymbolicDim):
         return np.dtype(np.int32), True
+    own = own_array(x)
+    if own is not None:
+        return operand_kind(own, what)
     raise not_an_array(x, what)
 
 
 def shape_of(x: object) -> Shape:
     """Return the shape of an operand."""
-    return tuple(x.shape) if isinstance(x, Array | np.ndarray | np.generic) else ()
+    if isinstance(x, Array | np.ndarray | np.generic):
+        return tuple(x.shape)
+    own = own_array(x)
+    return () if own is None else shape_of(own)
 
 
 def common_dtype(operands: Sequence[object], what: str) -> tuple[DType, bool]:
@@ -330,6 +342,9 @@ def dtype_of(x: object) -> tuple[DType, bool]:
         return x.dtype, bool(getattr(x, "weak", False))
     if is_python_scalar(x):
         return allowed(python_kind(x)), not isinstance(x, bool)
+    own = own_array(x)
+    if own is not None:
+        return dtype_of(own)
     if x in _PYTHON_NUMBERS if isinstance(x, type) else False:
         return allowed(x), x is not bool
     if isinstance(x, np.ndarray | np.generic):

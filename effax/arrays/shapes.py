@@ -270,7 +270,8 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
     >>> jnp.broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
-    return pr.broadcast_shapes(shapes, "broadcast_shapes")
+    plain = [plain_shape(shape, "broadcast_shapes") for shape in shapes]
+    return pr.broadcast_shapes(plain, "broadcast_shapes")
 
 
 def broadcast_arrays(*args: ArrayLike) -> list[Array]:

@@ -16,7 +16,13 @@ from effax import tree
 from effax.arrays.array import Array
 from effax.arrays.binding import Operand, atom_in, handle
 from effax.arrays.config import allowed, config
-from effax.arrays.conversion import NOT_NUMBERS, as_value, is_python_scalar, python_kind
+from effax.arrays.conversion import (
+    NOT_NUMBERS,
+    as_argument,
+    as_value,
+    is_python_scalar,
+    python_kind,
+)
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.promotion import literal
 from effax.arrays.ref import EagerRef, Ref, TracedRef
@@ -94,7 +100,7 @@ def flat_args(
         flags = untouched(treedef)
         fixed = {i: x for i, x in enumerate(leaves) if flags[i] and not isinstance(x, _ARRAYS)}
     operands: list[Operand] = [
-        x if isinstance(x, Array | Ref) else as_value(x, names[i])
+        x if isinstance(x, Array | Ref) else as_argument(x, names[i])
         for i, x in enumerate(leaves)
         if i not in fixed
     ]
@@ -197,7 +203,7 @@ def input_type(x: object, what: str = "an argument") -> Type:
         return array_type((), allowed(python_kind(x)), not isinstance(x, bool))
     if isinstance(x, np.ndarray | np.generic) and x.dtype.kind not in NOT_NUMBERS:
         return array_type(x.shape, allowed(x.dtype))
-    return as_value(x, what).type
+    return as_argument(x, what).type
 
 
 class TraceOptions(NamedTuple):

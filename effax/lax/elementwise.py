@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeVar, cast
 
+import numpy as np
+
 from effax import tree
 from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike, DTypeLike
@@ -16,7 +18,6 @@ from effax.arrays.binding import bind1
 from effax.arrays.config import allowed
 from effax.arrays.conversion import as_value, is_python_scalar, not_an_array, python_kind
 from effax.arrays.elementwise_docs import elementwise_doc
-from effax.arrays.ref import Ref
 from effax.arrays.shapes import broadcast_to
 from effax.ir import prims as p
 from effax.ir.dtypes import FAMILY_RANKS, DType, family, is_inexact_dtype
@@ -376,7 +377,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
 
 
 def stop_gradient(x: T) -> T:
-    """Return ``x``, a tree, with derivative zero.
+    """Return ``x``, a tree, with derivative zero. Raises IllTyped for a leaf that is no array.
 
     >>> lax.stop_gradient(jnp.array([1.0]))
     Array([1.], dtype=float32)
@@ -385,8 +386,8 @@ def stop_gradient(x: T) -> T:
     def stop(leaf: object) -> object:
         if isinstance(leaf, Array) and is_inexact_dtype(leaf.dtype):
             return bind1(p.StopGradient(), leaf)
-        if isinstance(leaf, Ref):
-            raise not_an_array(leaf, "an operand of stop_gradient")
-        return leaf
+        if isinstance(leaf, Array | np.ndarray | np.generic) or is_python_scalar(leaf):
+            return leaf
+        raise not_an_array(leaf, "an operand of stop_gradient")
 
     return cast(T, stop(x) if isinstance(x, Array) else tree.map(stop, x))

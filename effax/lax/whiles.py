@@ -229,7 +229,7 @@ def fori_loop(
     ``while_loop``, which recomputes them.
 
     Args:
-        lower: integer scalar, the first index.
+        lower: integer scalar, the first index; or, with ``upper``, a floating one.
         upper: integer scalar, the end of the indices.
         body_fun: function of an index and a carry to the next carry.
         init_val: first carry, a tree of arrays.
@@ -251,7 +251,9 @@ def fori_loop(
     check_callable(body_fun, "fori_loop: body_fun")
     start, end = _bounds(lower, upper)
     value = leaves_of(init_val, "init_val")
-    if all(isinstance(x, int | np.integer | np.ndarray | DeviceArray) for x in (lower, upper)):
+    if family(start.dtype) != "float" and all(
+        isinstance(x, int | np.integer | np.ndarray | DeviceArray) for x in (lower, upper)
+    ):
         steps = max(int(cast(int, upper)) - int(cast(int, lower)), 0)
         return _counting(steps, start, body_fun, value, unroll)
     if unroll is True or (unroll and as_integer(unroll, "fori_loop: unroll") > 1):
@@ -319,7 +321,8 @@ def _bounds(lower: object, upper: object) -> tuple[Array, Array]:
     """Return both bounds in one dtype, weak where both are Python ints."""
     first, last = as_value(lower, "lower of fori_loop"), as_value(upper, "upper of fori_loop")
     for x, name in ((first, "lower"), (last, "upper")):
-        if family(x.dtype) not in ("int", "uint") or x.shape:
+        floats = family(first.dtype) == family(last.dtype) == "float"
+        if not (floats or family(x.dtype) in ("int", "uint")) or x.shape:
             raise IllTyped(
                 f"fori_loop: {name} must be an integer scalar",
                 expected="an integer, or an array of one",

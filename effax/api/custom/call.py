@@ -16,6 +16,7 @@ from typing import (
 
 from effax import tree
 from effax.api.custom.jvp_rule import CallForward, UserJvpRule
+from effax.api.custom.results import check_distinct_refs, check_no_ref
 from effax.api.custom.vjp_rule import CallReverse, UserVjpRule
 from effax.api.custom.vmap_rule import CallVmap
 from effax.api.methods import BindsAsMethod
@@ -26,7 +27,7 @@ from effax.arrays.rules.call_rules import CallRules, call_rules, is_fixed, rule_
 from effax.arrays.rules.call_site import CallSite, RuledFunction
 from effax.arrays.traced_array import TracedArray
 from effax.arrays.tracing import FlatFunction, TraceOptions, flat_args, trace_flat
-from effax.ir.errors import BadArgument, MissingRule, Refusal
+from effax.ir.errors import BadArgument, MissingRule
 from effax.ir.primitive import Owner, Primitive
 from effax.ir.prims import CustomJvp, CustomVjp, CustomVmap
 from effax.ir.trace import current_trace
@@ -103,7 +104,10 @@ class Custom(RuledFunction, BindsAsMethod[R], Generic[P, R]):
         if trace is None:
             if kwargs:
                 self._bound(args, kwargs)
-            return self.fun(*args, **kwargs)
+            check_distinct_refs(self.fun, args, kwargs, type(self).__name__)
+            result = self.fun(*args, **kwargs)
+            check_no_ref(result, f"{type(self).__name__}({self.label})")
+            return result
         site, leaves = self._call_site(args, cast("dict[str, object]", kwargs))
 
         def traced() -> list[FlatFunction]:
@@ -167,7 +171,7 @@ class Custom(RuledFunction, BindsAsMethod[R], Generic[P, R]):
         return tree.map(lambda x: stop_gradient(x) if isinstance(x, Array) else x, argument)
 
     def _positional(self, args: Sequence[object], kwargs: dict[str, object]) -> tuple[object, ...]:
-        """Return all arguments by position, with defaults. Raises Refusal where that fails."""
+        """Return all arguments by position, with defaults. Raises BadArgument where that fails."""
         bound = self._bound(args, kwargs)
         if bound is None:
             return tuple(args)
@@ -178,11 +182,11 @@ class Custom(RuledFunction, BindsAsMethod[R], Generic[P, R]):
     def _bound(
         self, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> inspect.BoundArguments | None:
-        """Bind arguments to parameters; None without a signature. Raises Refusal."""
+        """Bind arguments to parameters; None without a signature. Raises BadArgument."""
         bound = None if self._signature is None else self._signature.bind(*args, **kwargs)
         names = kwargs if bound is None else bound.kwargs
         if names:
-            raise Refusal(
+            raise BadArgument(
                 f"{self.label} has custom rules, and arguments that are not positional",
                 expected="no keyword-only arguments",
                 found=", ".join(names),

@@ -1,12 +1,19 @@
-"""Checks of what custom rules return."""
+"""Checks of what custom rules return, and of references in calls on values."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+
 import effax.numpy as jnp
+from effax import tree
 from effax.arrays.array import Array
 from effax.arrays.conversion import as_value
 from effax.arrays.promotion import yields
-from effax.ir.errors import IllTyped
+from effax.arrays.ref import Ref
+from effax.arrays.tracing import arg_names, label_of
+from effax.effects import Rule
+from effax.ir.errors import IllTyped, RefError
+from effax.ir.trace import alias_error, identity, shown_ref
 from effax.ir.types import Type
 
 
@@ -29,3 +36,28 @@ def check_pair(result: object, what: str, pair: str) -> tuple[object, object]:
         )
     first, second = result
     return first, second
+
+
+def check_distinct_refs(
+    fun: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object], what: str
+) -> None:
+    """Raise RefError where one reference is two arguments, as a trace would."""
+    leaves = tree.leaves((args, kwargs))
+    seen: dict[int, int] = {}
+    for i, x in enumerate(leaves):
+        if isinstance(x, Ref):
+            first = seen.setdefault(identity(x), i)
+            if first != i:
+                names = arg_names(fun, args, kwargs, len(leaves))
+                called = f"{what}({label_of(fun)})"
+                raise alias_error(
+                    f"{called} gets one reference as {names[first]} and as {names[i]}", x
+                )
+
+
+def check_no_ref(result: object, label: str) -> None:
+    """Raise RefError where a reference is returned, as a trace would."""
+    for x in tree.leaves(result):
+        if isinstance(x, Ref):
+            what = f"{label}: the result is a reference"
+            raise RefError.against(Rule.ESCAPE, what, "an array", shown_ref(x))

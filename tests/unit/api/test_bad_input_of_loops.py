@@ -33,10 +33,10 @@ BATCHED: dict[str, Bad] = {
         "'b'",
     ),
     "an axis that is a string": Bad(
-        lambda: jax.vmap(lambda x: x, "a")(vector()), BadArgument, "in_axes for x", "'a'"
+        lambda: jax.vmap(lambda x: x, "a")(vector()), BadArgument, "in_axes", "'a'"
     ),
     "an axis that is a boolean": Bad(
-        lambda: jax.vmap(lambda x: x, True)(vector()), BadArgument, "in_axes for x", "True"
+        lambda: jax.vmap(lambda x: x, True)(vector()), BadArgument, "in_axes", "True"
     ),
     "nothing mapped": Bad(
         lambda: jax.vmap(lambda x: x, None)(vector()), BadArgument, "no argument is mapped", "x"

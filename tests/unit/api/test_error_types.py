@@ -18,6 +18,9 @@ untyped: Any = jnp
 
 X = jnp.ones(2)
 
+RULED: Any = effax.custom_vjp(lambda a, b: a)
+RULED.defvjp(lambda a, b: (a, None), lambda residuals, ct: (ct, None))
+
 FAULTS: dict[str, tuple[type[Exception], Callable[[], object]]] = {
     "shapes that do not broadcast": (ValueError, lambda: jnp.broadcast_shapes((2,), (3,))),
     "stack": (ValueError, lambda: jnp.stack([X, jnp.ones(3)])),
@@ -36,6 +39,14 @@ FAULTS: dict[str, tuple[type[Exception], Callable[[], object]]] = {
     "the truth of two": (ValueError, lambda: bool(X)),
     "one reference twice": (ValueError, lambda: jax.jit(lambda a, b: None)(*[jax.new_ref(X)] * 2)),
     "a returned reference": (ValueError, lambda: jax.jit(jax.new_ref)(X)),
+    "one reference twice in a rule": (ValueError, lambda: RULED(*[jax.new_ref(X)] * 2)),
+    "a reference that a rule returns": (ValueError, lambda: RULED(jax.new_ref(X), 0.0)),
+    "a traced number of steps": (
+        effax.errors.ConcretizationTypeError,
+        lambda: jax.jit(lambda n: lax.scan(lambda c, _: (c, _), 0.0, None, 4, unroll=n))(True),
+    ),
+    "a negative size of a shape": (TypeError, lambda: jnp.broadcast_shapes((-1,))),
+    "no value of stop_gradient": (TypeError, lambda: lax.stop_gradient(jnp.sin)),
     "no function": (TypeError, lambda: jax.jit(3)),
     "in_axes": (TypeError, lambda: jax.vmap(jnp.sin, in_axes="a")(X)),
     "no argument": (TypeError, jax.grad(jnp.sin)),
@@ -104,6 +115,36 @@ def test_what_would_go_wrong_silently_is_refused(name: str) -> None:
         with pytest.raises((TypeError, ValueError)) as caught:
             run()
         assert isinstance(caught.value, EffaxError)
+
+
+def test_loops_count_by_floats() -> None:
+    def counted(x: Any) -> Any:
+        return lax.fori_loop(x, x + 2.5, lambda i, c: c + i, x)
+
+    def doubled(x: Any) -> Any:
+        return lax.fori_loop(x, x + 2, lambda i, c: c * 2, x)
+
+    assert float(effax.jit(counted)(1.0)) == 1 + 1 + 2 + 3
+    assert float(effax.grad(doubled)(1.0)) == 4
+
+
+def test_permutations_are_pairs_of_numpy() -> None:
+    pairs = list(np.array([[0, 1], [1, 0]]))
+    found = jax.vmap(lambda x: lax.ppermute(x, "i", pairs), axis_name="i")(jnp.arange(2))
+    assert found.tolist() == [1, 0]
+
+
+def test_a_rule_may_return_a_cotangent_of_a_wider_float() -> None:
+    f: Any = effax.custom_vjp(lambda x: x * 2)
+    f.defvjp(lambda x: (x * 2, None), lambda _, ct: (jnp.asarray(ct, jnp.float32) * 2,))
+    x = jnp.ones(2, jnp.bfloat16)
+
+    def total(x: Any) -> Any:
+        return f(x).sum()
+
+    for g in (effax.grad(total), effax.jit(effax.grad(total))):
+        assert g(x).dtype == jnp.bfloat16
+        assert g(x).tolist() == [2, 2]
 
 
 def test_results_of_vectorize_fit_its_signature() -> None:

@@ -66,6 +66,36 @@ def test_operands_are_asked_for_their_array(name: str) -> None:
         np.testing.assert_array_equal(run(lambda x: op(wrapped, x))(X), op(X + 1, X))
 
 
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "sin": jnp.sin,
+    "add": lambda x: jnp.add(x, 1),
+    "sum": jnp.sum,
+    "asarray": jnp.asarray,
+    "nested": lambda x: jnp.array([x, x]),
+    "stack": lambda x: jnp.stack([x, x]),
+    "reshape": lambda x: jnp.reshape(x, (2, 1)),
+    "where": lambda x: jnp.where(True, x, 0),
+    "lax": lambda x: effax.lax.mul(x, x),
+    "set": lambda x: jnp.zeros(2, int).at[:].set(x) + 1,
+    "index": lambda x: jnp.arange(5)[jnp.asarray(x)],
+    "full": lambda x: jnp.full_like(x, 3),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_take_the_array_of_another_class(name: str) -> None:
+    f = FUNCTIONS[name]
+    np.testing.assert_allclose(f(Wrapped(X)), f(X), rtol=1e-6)
+    np.testing.assert_allclose(effax.jit(lambda x: f(Wrapped(x)))(X), f(X), rtol=1e-6)
+
+
+def test_a_traced_function_takes_no_object_of_another_class() -> None:
+    untyped: Any = effax
+    for transformed in (untyped.jit, untyped.vmap, untyped.make_jaxpr):
+        with pytest.raises(TypeError, match="does not convert it"):
+            transformed(jnp.sin)(Wrapped(X))
+
+
 def test_a_greater_priority_is_asked_first() -> None:
     class Quantity(np.ndarray):
         __array_priority__ = 1000
