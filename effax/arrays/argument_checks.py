@@ -8,7 +8,6 @@ from operator import index
 
 import numpy as np
 
-from effax.arrays.array import Array
 from effax.ir.errors import BadArgument, ConcretizationError
 from effax.ir.symbolic import SymbolicDim, as_int
 
@@ -42,8 +41,9 @@ def as_integer(x: object, what: str) -> int:
             error.what = f"{what}: {error.what}"
             raise
         except TypeError:
-            if isinstance(x, Array) and not x.shape:
-                x.numpy()  # raises ConcretizationError for a symbol
+            value = getattr(x, "numpy", None)
+            if getattr(x, "shape", None) == () and callable(value):
+                value()  # raises ConcretizationError for a symbol
     raise BadArgument(
         f"{what} must be an integer", expected="an integer", found=f"{type(x).__name__}: {x!r:.60}"
     )
