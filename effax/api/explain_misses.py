@@ -52,7 +52,7 @@ def _reasons(names: Sequence[str], new: CallSignature, before: CallSignature) ->
     if new.static != before.static:
         found.append(f"different value of static args: now {new.static}, before {before.static}")
     if new.settings != before.settings:
-        found.append(f"different settings: {_changed(new.settings, before.settings)}")
+        found.append(f"different tracing context: {_changed(new.settings, before.settings)}")
     if (new.axes, new.varying) != (before.axes, before.varying):
         found.append(f"different named axes: now {new.axes} and before {before.axes}")
     return found or ["a program that is no longer kept"]

@@ -82,7 +82,7 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
         self._static = static
         self._has_static = any(static)
         self._cache = cache_of(fun, static) if options.are_plain else CallCache()
-        self._name = label_of(fun)
+        self._name: str = getattr(fun, "__name__", None) or label_of(fun)
         update_wrapper(self, fun, updated=())
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:

@@ -281,7 +281,7 @@ def test_misses_of_the_cache_are_explained(caplog: pytest.LogCaptureFixture) -> 
     assert "TRACING CACHE MISS of f: never seen function" in first
     assert "different input types: at y, now f32[2] and before f32[4]" in shape
     assert "at x, now f32[]{weak_type=False} and before f32[]{weak_type=True}" in weak
-    assert "different settings" in setting
+    assert "different tracing context: now" in setting
 
 
 def test_functions_that_cannot_be_compiled_are_refused() -> None:
