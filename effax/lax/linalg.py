@@ -22,11 +22,12 @@ from effax.ir.prims import Iota, ReduceSum
 from effax.ir.prims import linalg as prims
 from effax.lax import elementwise as el
 from effax.lax.control import scan
+from effax.lax.householder import householder_product, ormqr
 from effax.lax.whiles import fori_loop
 
 __all__ = [
-    "cholesky", "eigh", "lu", "lu_pivots_to_permutation", "qr", "svd", "triangular_solve",
-    "tridiagonal_solve",
+    "cholesky", "eigh", "householder_product", "lu", "lu_pivots_to_permutation", "ormqr", "qr",
+    "svd", "triangular_solve", "tridiagonal_solve",
 ]  # fmt: skip
 
 Pair = tuple[Array, Array]

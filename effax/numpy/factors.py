@@ -11,6 +11,7 @@ from effax.arrays.conversion import as_value
 from effax.arrays.shapes import (
     broadcast_to,
     expand_dims,
+    matrix_transpose,
     slice_along,
     squeeze,
 )
@@ -18,6 +19,7 @@ from effax.ir.dtypes import real_dtype
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.primitive import Primitive
 from effax.ir.prims import linalg as prims
+from effax.lax.householder import reflections
 from effax.numpy import ufuncs as uf
 from effax.numpy.diagonals import eye
 from effax.numpy.join import concatenate
@@ -238,7 +240,8 @@ def qr(a: ArrayLike, mode: str = "reduced") -> QRResult | Array:
 
     Args:
         a: array of shape (..., n, m).
-        mode: "reduced" for min(n, m) columns of Q, "complete" for a square Q, "r" for R alone.
+        mode: "reduced" for min(n, m) columns of Q, "complete" for a square Q, "r" for R alone,
+            "raw" for the transpose of the packed reflections and their factors.
 
     Returns:
         QRResult; R alone for mode "r".
@@ -252,9 +255,12 @@ def qr(a: ArrayLike, mode: str = "reduced") -> QRResult | Array:
     Array([[2., 0.],
            [0., 3.]], dtype=float32)
     """
-    if mode not in ("reduced", "complete", "full", "r"):
-        raise BadArgument("unknown mode of qr", "reduced, complete or r", repr(mode))
+    if mode not in ("reduced", "complete", "full", "r", "raw"):
+        raise BadArgument("unknown mode of qr", "reduced, complete, r or raw", repr(mode))
     x = matrices(a, "qr", square=False)
+    if mode == "raw":
+        packed, taus = reflections(_widened(x))
+        return QRResult(uf.astype(matrix_transpose(packed), x.dtype), uf.astype(taus, x.dtype))
     q, r = _factors(prims.Qr(mode in ("complete", "full")), x)
     return r if mode == "r" else QRResult(q, r)
 

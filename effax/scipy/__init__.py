@@ -6,15 +6,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from effax.scipy import cluster as cluster
     from effax.scipy import fft as fft
+    from effax.scipy import integrate as integrate
+    from effax.scipy import interpolate as interpolate
     from effax.scipy import linalg as linalg
+    from effax.scipy import ndimage as ndimage
     from effax.scipy import optimize as optimize
+    from effax.scipy import signal as signal
     from effax.scipy import sparse as sparse
     from effax.scipy import special as special
     from effax.scipy import stats as stats
 
 __all__ = [
-    "fft", "linalg", "optimize", "sparse", "special", "stats",
+    "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal",
+    "sparse", "special", "stats",
 ]  # fmt: skip
 
 

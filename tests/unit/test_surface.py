@@ -89,6 +89,9 @@ WITHOUT_A_TYPE: Final = {
     "effax.experimental.io_callback": HOST,
     "effax.export.Exported": HOST,
     "effax.export.symbolic_args_specs": STRUCTURE,
+    "effax.scipy.sparse.linalg.bicgstab": STRUCTURE,
+    "effax.scipy.sparse.linalg.cg": STRUCTURE,
+    "effax.scipy.sparse.linalg.gmres": STRUCTURE,
     "effax.testing.strategies.subjects": DRAWN,
 }
 """Public names whose type has PyTree, and the reason."""

@@ -43,7 +43,7 @@ class Lgamma(Formula, Unary):
     """log |Γ(x)|."""
 
     name = "lgamma"
-    formula = gamma.lgamma
+    formula: ClassVar[Callable[..., RealValue]] = gamma.lgamma
     ufunc: ClassVar[Meaning] = on_numpy(gamma.lgamma)
 
 
@@ -51,7 +51,7 @@ class Digamma(Formula, Unary):
     """The derivative of log Γ(x)."""
 
     name = "digamma"
-    formula = gamma.digamma
+    formula: ClassVar[Callable[..., RealValue]] = gamma.digamma
     ufunc: ClassVar[Meaning] = on_numpy(gamma.digamma)
 
 
@@ -59,7 +59,7 @@ class Polygamma(Formula, Binary):
     """``polygamma(n, x)``: the n-th derivative of digamma."""
 
     name = "polygamma"
-    formula = gamma.polygamma
+    formula: ClassVar[Callable[..., RealValue]] = gamma.polygamma
     ufunc: ClassVar[Meaning] = on_numpy(gamma.polygamma)
 
 
@@ -67,7 +67,7 @@ class Zeta(Formula, Binary):
     """``zeta(x, q)``: Hurwitz's zeta function, the sum of (q + k)^-x."""
 
     name = "zeta"
-    formula = gamma.zeta
+    formula: ClassVar[Callable[..., RealValue]] = gamma.zeta
     ufunc: ClassVar[Meaning] = on_numpy(gamma.zeta)
 
 
@@ -75,7 +75,7 @@ class Igamma(Formula, Binary):
     """``igamma(a, x)``: the regularized lower incomplete gamma function."""
 
     name = "igamma"
-    formula = incomplete.igamma
+    formula: ClassVar[Callable[..., RealValue]] = incomplete.igamma
     ufunc: ClassVar[Meaning] = on_numpy(incomplete.igamma)
 
 
@@ -83,7 +83,7 @@ class Igammac(Formula, Binary):
     """``igammac(a, x)``: the regularized upper incomplete gamma function."""
 
     name = "igammac"
-    formula = incomplete.igammac
+    formula: ClassVar[Callable[..., RealValue]] = incomplete.igammac
     ufunc: ClassVar[Meaning] = on_numpy(incomplete.igammac)
 
 
@@ -91,7 +91,7 @@ class IgammaGradA(Formula, Binary):
     """The derivative of ``igamma(a, x)`` in ``a``."""
 
     name = "igamma_grad_a"
-    formula = incomplete.igamma_grad_a
+    formula: ClassVar[Callable[..., RealValue]] = incomplete.igamma_grad_a
     ufunc: ClassVar[Meaning] = on_numpy(incomplete.igamma_grad_a)
 
 
@@ -99,7 +99,7 @@ class RandomGammaGrad(Formula, Binary):
     """``random_gamma_grad(a, x)``: the derivative of a gamma variate x in its shape a."""
 
     name = "random_gamma_grad"
-    formula = incomplete.random_gamma_grad
+    formula: ClassVar[Callable[..., RealValue]] = incomplete.random_gamma_grad
     ufunc: ClassVar[Meaning] = on_numpy(incomplete.random_gamma_grad)
 
 
@@ -108,7 +108,7 @@ class RegularizedIncompleteBeta(Formula):
 
     name = "regularized_incomplete_beta"
     arity = 3
-    formula = incomplete.betainc
+    formula: ClassVar[Callable[..., RealValue]] = incomplete.betainc
     ufunc: ClassVar[Meaning] = on_numpy(incomplete.betainc)
 
 
@@ -117,7 +117,7 @@ class RegularizedIncompleteBetaGradA(Formula):
 
     name = "regularized_incomplete_beta_grad_a"
     arity = 3
-    formula = incomplete.betainc_grad_a
+    formula: ClassVar[Callable[..., RealValue]] = incomplete.betainc_grad_a
     ufunc: ClassVar[Meaning] = on_numpy(incomplete.betainc_grad_a)
 
 
@@ -126,7 +126,7 @@ class RegularizedIncompleteBetaGradB(Formula):
 
     name = "regularized_incomplete_beta_grad_b"
     arity = 3
-    formula = incomplete.betainc_grad_b
+    formula: ClassVar[Callable[..., RealValue]] = incomplete.betainc_grad_b
     ufunc: ClassVar[Meaning] = on_numpy(incomplete.betainc_grad_b)
 
 
@@ -134,7 +134,7 @@ class BesselI0e(Formula, Unary):
     """``exp(-|x|)·I0(x)``: a modified Bessel function of order 0."""
 
     name = "bessel_i0e"
-    formula = bessel.i0e
+    formula: ClassVar[Callable[..., RealValue]] = bessel.i0e
     ufunc: ClassVar[Meaning] = on_numpy(bessel.i0e)
 
 
@@ -142,5 +142,5 @@ class BesselI1e(Formula, Unary):
     """``exp(-|x|)·I1(x)``: a modified Bessel function of order 1."""
 
     name = "bessel_i1e"
-    formula = bessel.i1e
+    formula: ClassVar[Callable[..., RealValue]] = bessel.i1e
     ufunc: ClassVar[Meaning] = on_numpy(bessel.i1e)

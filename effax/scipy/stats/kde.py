@@ -54,15 +54,15 @@ class gaussian_kde:  # noqa: N801  SciPy's name
         shares = jnp.full(n, 1 / n, dtype) if weights is None else jnp.asarray(weights, dtype=dtype)
         if shares.shape != (n,):
             raise IllTyped("the weights do not fit the samples", str((n,)), str(shares.shape))
-        self.dataset = points
-        self.weights = shares / jnp.sum(shares)
-        self.neff = 1 / jnp.sum(self.weights**2)
+        self.dataset: Array = points
+        self.weights: Array = shares / jnp.sum(shares)
+        self.neff: Array = 1 / jnp.sum(self.weights**2)
         middle = jnp.sum(self.weights * points, 1, keepdims=True)
         off = points - middle
         spread = (self.weights * off) @ off.T / (1 - jnp.sum(self.weights**2))
         factor = self._factor(bw_method)
-        self.covariance = spread * factor**2
-        self.inv_cov = jnp.linalg.inv(spread) / factor**2
+        self.covariance: Array = spread * factor**2
+        self.inv_cov: Array = jnp.linalg.inv(spread) / factor**2
 
     def _factor(
         self, method: str | ArrayLike | Callable[[gaussian_kde], ArrayLike] | None

@@ -74,7 +74,7 @@ def mode(
         found = take_along_axis(ordered, best[..., None], -1)[..., 0]
         count = jnp.max(lengths, -1)
     if keepdims:
-        shape = (1,) * value.ndim if axis is None else None
+        shape = (1,) * jnp.ndim(a) if axis is None else None
         found, count = (
             jnp.reshape(y, shape) if shape is not None else jnp.expand_dims(y, place)
             for y in (found, count)

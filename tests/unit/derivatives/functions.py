@@ -178,6 +178,9 @@ def of_symmetric(function: Function) -> Function:
 LINALG: Table = {
     **on("norm vector_norm matrix_norm trace diagonal matrix_transpose", jnp.linalg, M),
     **on("pinv svdvals", jnp.linalg, M),
+    "lstsq": Call(lambda a, b: jnp.linalg.lstsq(a, b)[:2], (M.T, X), compiled=False),
+    "tensorinv": Call(lambda a: jnp.linalg.tensorinv(a, 1), (A,), compiled=False),
+    "tensorsolve": Call(jnp.linalg.tensorsolve, (A, X), compiled=False),
     **on("cross outer vecdot", jnp.linalg, X, Y),
     **on("matmul", jnp.linalg, A, B),
     **on("cond det inv qr slogdet svd", jnp.linalg, A),

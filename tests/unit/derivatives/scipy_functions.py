@@ -19,12 +19,17 @@ from tests.unit.derivatives.functions import (
     several,
 )
 
+INTEGRALS = ("dawsn", "exp1", "expi", "fresnel", "sici", "spence")
 INCOMPLETE = ("gammainc", "gammaincc")
 
 SPECIAL: Table = {
     **on("entr", special, P),
     **on("digamma factorial gamma gammaln i0 i0e i1 i1e loggamma", special, P),
     **on("beta betaln", special, P, Q),
+    **{n: Call(getattr(special, n), (P,), compiled=False) for n in INTEGRALS},
+    "expn": Call(lambda x: special.expn(2, x), (P,), order=1, compiled=False),
+    "bessel_jn": Call(lambda x: special.bessel_jn(x, v=2), (P,), compiled=False),
+    **on("boxcox boxcox1p owens_t", special, P, Q),
     **{n: Call(getattr(special, n), (P, Q), compiled=False) for n in ("comb", "poch")},
     **{n: Call(getattr(special, n), (P, Q), order=1, compiled=False) for n in INCOMPLETE},
     "betainc": Call(special.betainc, (P, Q, Q / 2), order=1, compiled=False),
@@ -54,6 +59,10 @@ LINALG: Table = {
     "solve positive": Call(
         lambda a, b: of_symmetric(lambda c: jsl.solve(c, b, assume_a="pos"))(a), (A, X)
     ),
+    "eigh_tridiagonal": Call(jsl.eigh_tridiagonal, (X, X[:2]), compiled=False),
+    **on("expm polar", jsl, A),
+    "expm_frechet": Call(jsl.expm_frechet, (A, M[:1] * X[:, None]), compiled=False),
+    "qr_multiply": Call(jsl.qr_multiply, (A, X), compiled=False),
     "cholesky": Call(of_symmetric(jsl.cholesky), (A,)),
     "eigh": Call(of_symmetric(jsl.eigh), (A,)),
     "eigh generalized": Call(of_symmetric(lambda a: jsl.eigh(a, a * a, type=1)), (A,)),
@@ -70,7 +79,7 @@ LINALG: Table = {
 TABLES = {"scipy.special": SPECIAL, "scipy.linalg": LINALG}
 
 WITHOUT = {
-    "scipy.special": {"gammasgn": "it is constant almost everywhere"},
+    "scipy.special": {"gammasgn": "it is constant almost everywhere", "bernoulli": CREATES},
     "scipy.linalg": dict.fromkeys(
         ["dft", "hadamard", "helmert", "hilbert", "invhilbert", "invpascal", "pascal"], CREATES
     ),

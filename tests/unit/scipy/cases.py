@@ -15,6 +15,7 @@ SCALE = np.array([0.3, 1.0, 2.0, 1.9375, 4.5, 25, 120, -0.5, -2.5, -3, 0, -0.0, 
 SHAPES, PLACES = (
     x.ravel() for x in np.meshgrid([0.25, 1, 7, 60, 150, 0, INF, NAN], [0.5, 2, 50, 200, 0, INF])
 )
+WIDE = np.array([0.0, 0.125, 0.5, 1, 1.75, 2, 4.5, 6, 12.5, 60, INF, NAN])
 FINITE = ~np.isinf(FIRST + SECOND)
 XS = np.array([0.25, 0.5, 1.0, 2.25, 7.5, -1.0, 25.0, INF, -INF, NAN])
 KS = np.array([0.0, 1.0, 2.0, 4.0, 1.5, -1.0, 9.0, NAN])
@@ -65,6 +66,13 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
     "special.zeta": [
         (np.array([1.5, 2, 7, 20, 1, 0.5, 2, 3]), np.array([0.5, 2, 50, 9, 1, 1, -0.5, 0]))
     ],
+    "special.boxcox": [(WIDE[1:], 0.25), (WIDE[1:], 0.0)],
+    "special.boxcox1p": [(WIDE, 0.25), (WIDE, 0.0)],
+    **{f"special.{n}": [(WIDE,)] for n in ("exp1", "dawsn", "sici", "fresnel")},
+    "special.expi": [(np.concatenate([WIDE, -WIDE[:-2]]),)],
+    "special.expn": [(np.array([0, 1, 2, 5])[:, None], WIDE)],
+    "special.owens_t": [(WIDE[:-1, None], np.array([0.0, 0.25, 1, 3, -2, INF]))],
+    "special.spence": [(WIDE[:-2],)],
     "special.comb": [(np.array([5.0, 5, 5, 20, 3.5, -1]), np.array([2.0, 0, 6, 10, 1.5, 1]))],
     "special.poch": [(np.array([2.0, 0.5, -2, 0, 30]), np.array([3.0, -0.25, 1, 2, 0.5]))],
     "special.polygamma": [(np.array([0.0, 1, 2, 5])[:, None], np.array([0.5, 3, 20, INF, NAN]))],
