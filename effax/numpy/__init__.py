@@ -13,6 +13,7 @@ from effax.numpy import fft as fft
 from effax.numpy import linalg as linalg
 from effax.numpy import methods as _methods  # noqa: F401  it installs the methods of arrays
 from effax.numpy.arithmetic import *
+from effax.numpy.choices import *
 from effax.numpy.comparison import *
 from effax.numpy.constants import *
 from effax.numpy.convolution import *
@@ -21,11 +22,14 @@ from effax.numpy.diagonals import *
 from effax.numpy.differences import *
 from effax.numpy.dtypes import *
 from effax.numpy.einstein import *
+from effax.numpy.files import *
+from effax.numpy.grids import *
 from effax.numpy.histograms import *
 from effax.numpy.index import *
 from effax.numpy.insertion import *
 from effax.numpy.join import *
 from effax.numpy.lift import *
+from effax.numpy.matrix_positions import *
 from effax.numpy.nanreduce import *
 from effax.numpy.padding import *
 from effax.numpy.partitions import *
@@ -43,6 +47,7 @@ from effax.numpy.special import *
 from effax.numpy.statistics import *
 from effax.numpy.tensor_products import *
 from effax.numpy.ufuncs import *
+from effax.numpy.updates import *
 from effax.numpy.windows import *
 
 # Type checkers take names of star imports as public, and do not evaluate a computed `__all__`.

@@ -10,6 +10,7 @@ from typing import ParamSpec, TypeVar, cast
 from effax import tree
 from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike
+from effax.arrays.axes import plain_axis
 from effax.arrays.batching import vmap
 from effax.arrays.conversion import as_value
 from effax.arrays.shapes import broadcast_to, expand_dims, reshape, slice_along
@@ -23,7 +24,7 @@ from effax.numpy.predicates import isfinite, isinf
 from effax.numpy.sorting import argsort, searchsorted
 
 __all__ = [
-    "interp", "vectorize",
+    "apply_along_axis", "apply_over_axes", "interp", "vectorize",
 ]  # fmt: skip
 
 
@@ -276,3 +277,71 @@ def _with_ones(
         )
     ]
     return tree.map(lambda x: expand_dims(x, ones) if ones else x, made)
+
+
+def apply_along_axis(
+    func1d: Callable[..., ArrayLike], axis: int, arr: ArrayLike, *args: object, **kwargs: object
+) -> Array:
+    """Return the results of a function of vectors, applied to each vector along an axis.
+
+    Args:
+        func1d: function of a vector and the further arguments; it is traced once, on all vectors.
+        axis: axis of the vectors.
+        arr: array.
+        *args: further arguments of the function.
+        **kwargs: the same, by name.
+
+    Returns:
+        Array in which the axes of a result replace the axis.
+
+    >>> jnp.apply_along_axis(jnp.sum, 0, jnp.array([[1, 2], [3, 4]]))
+    Array([4, 6], dtype=int32)
+    """
+    x = as_value(arr, "the array of apply_along_axis")
+    place = plain_axis(axis, x.ndim, "apply_along_axis")
+
+    def each(vector: Array) -> Array:
+        return as_value(func1d(vector, *args, **kwargs), "a result of apply_along_axis")
+
+    applied: Callable[[Array], Array] = each
+    for _ in range(place):
+        applied = cast("Callable[[Array], Array]", vmap(applied))
+    for _ in range(x.ndim - 1 - place):
+        # From the last axis on: each is mapped in the place that it has among those left.
+        applied = cast("Callable[[Array], Array]", vmap(applied, in_axes=-1, out_axes=-1))
+    return applied(x)
+
+
+def apply_over_axes(
+    func: Callable[[Array, int], ArrayLike], a: ArrayLike, axes: int | Sequence[int]
+) -> Array:
+    """Return the result of a function such as :func:`sum`, applied along several axes in turn.
+
+    Args:
+        func: function of an array and an axis, which keeps the axis or drops it.
+        a: array.
+        axes: axes.
+
+    Returns:
+        Array with as many axes as ``a``.
+
+    Raises:
+        IllTyped: a result has neither as many axes as the operand, nor one less.
+
+    >>> jnp.apply_over_axes(jnp.sum, jnp.ones((2, 3)), [0, 1])
+    Array([[6.]], dtype=float32)
+    """
+    x = as_value(a, "the array of apply_over_axes")
+    for axis in [axes] if isinstance(axes, int) else axes:
+        place = plain_axis(axis, x.ndim, "apply_over_axes")
+        found = as_value(func(x, place), "a result of apply_over_axes")
+        if found.ndim == x.ndim - 1:
+            found = expand_dims(found, place)
+        if found.ndim != x.ndim:
+            raise IllTyped(
+                "a function of apply_over_axes returned another number of axes",
+                expected=f"{x.ndim} or {x.ndim - 1} axes",
+                found=str(found.type),
+            )
+        x = found
+    return x

@@ -25,7 +25,7 @@ from effax.numpy.reduce import argmax, cumsum, sum
 from effax.numpy.sorting import argsort, sort
 
 __all__ = [
-    "median", "nanmedian", "nanquantile", "percentile", "quantile",
+    "median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile",
 ]  # fmt: skip
 
 
@@ -144,6 +144,28 @@ def nanmedian(
     Array(2.5, dtype=float32)
     """
     return nanquantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
+
+
+@shared_docs(
+    _QUANTILE,
+    "Inexact array: axes of ``q``, then the remaining axes of ``a``.",
+    q="percentiles in [0, 100].",
+)
+def nanpercentile(
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+) -> Array:
+    """Return the ``q``-th percentiles of the elements along ``axis`` that are not nan.
+
+    >>> jnp.nanpercentile(jnp.array([1.0, jnp.nan, 4.0]), 50)
+    Array(2.5, dtype=float32)
+    """
+    return nanquantile(a, uf.true_divide(q, 100), axis, out, overwrite_input, method, keepdims)
 
 
 def _quantile(

@@ -28,7 +28,7 @@ from effax.numpy import ufuncs as uf
 from effax.numpy.join import concatenate
 
 __all__ = [
-    "arange", "linspace", "logspace", "meshgrid",
+    "arange", "geomspace", "linspace", "logspace", "meshgrid",
 ]  # fmt: skip
 
 
@@ -229,6 +229,43 @@ def logspace(
     from effax.numpy.arithmetic import power
 
     made = power(base, linspace(start, stop, num, endpoint, axis=axis))
+    return made if dtype is None else uf.astype(made, dtype)
+
+
+def geomspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+) -> Array:
+    """Return numbers with equal ratios from one to another.
+
+    Args:
+        start: first number or numbers, not 0.
+        stop: last number or numbers, of the sign of the first ones.
+        num: number of values.
+        endpoint: whether to include ``stop``.
+        dtype: dtype of the result, an inexact one by default.
+        axis: position of the new axis.
+
+    Returns:
+        Array with a new axis of size ``num``.
+
+    >>> jnp.geomspace(1.0, 4.0, 3)
+    Array([1., 2., 4.], dtype=float32)
+    """
+    kind, weak = pr.inexact(*pr.common_dtype((start, stop), "geomspace"))
+    first, last = (pr.converted(as_value(x), kind, weak) for x in (start, stop))
+    sign = uf.sign(first)
+    low, high = (uf.log(uf.divide(x, sign)) for x in (first, last))
+    made = uf.multiply(sign, uf.exp(linspace(low, high, num, endpoint)))
+    if num > 0:
+        made = made.at[0].set(first)
+    if num > 1 and endpoint:
+        made = made.at[-1].set(last)
+    made = sh.moveaxis(made, 0, axis)
     return made if dtype is None else uf.astype(made, dtype)
 
 

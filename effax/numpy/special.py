@@ -22,8 +22,24 @@ from effax.numpy.predicates import isfinite, isinf, isnan, isneginf, isposinf, r
 from effax.numpy.reduce import any
 
 __all__ = [
-    "angle", "deg2rad", "degrees", "fabs", "gcd", "hypot", "isclose", "lcm", "ldexp", "log2",
-    "log10", "logaddexp", "logaddexp2", "nan_to_num", "rad2deg", "radians", "reciprocal",
+    "angle",
+    "deg2rad",
+    "degrees",
+    "fabs",
+    "frexp",
+    "gcd",
+    "hypot",
+    "isclose",
+    "lcm",
+    "ldexp",
+    "log2",
+    "log10",
+    "logaddexp",
+    "logaddexp2",
+    "nan_to_num",
+    "rad2deg",
+    "radians",
+    "reciprocal",
     "sinc",
 ]  # fmt: skip
 
@@ -350,6 +366,43 @@ def _bounded(n: ArrayLike, bound: int) -> Array:
     if family(value.dtype) == "int":
         value = uf.maximum(value, -bound)
     return uf.astype(value, np.int32)
+
+
+def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
+    """Return mantissas in [0.5, 1) and exponents with ``x = mantissa * 2**exponent``.
+
+    The mantissa of 0, of infinities and of nan is the number itself, with the exponent 0.
+
+    Args:
+        x: real array or scalar.
+
+    Returns:
+        Floating array, and array of int32.
+
+    Raises:
+        IllTyped: ``x`` is complex.
+
+    >>> jnp.frexp(jnp.array([6.0]))
+    (Array([0.75], dtype=float32), Array([3], dtype=int32))
+    """
+    dtype, weak = pr.inexact(*pr.operand_kind(real_operand(x, "frexp"), "the operand of frexp"))
+    value = pr.converted(as_value(x), dtype, weak)
+    usual = uf.bitwise_and(isfinite(value), uf.not_equal(value, 0))
+    size = uf.where(usual, uf.absolute(value), 1)
+    limits = finfo(dtype)
+    # Subnormal numbers are scaled first, since compiled programs may take them as 0 in logarithms.
+    small = uf.less(size, float(limits.smallest_normal))
+    shift = int(limits.nmant) + 1
+    scaled = uf.where(small, ldexp(size, shift), size)
+    exponent = uf.add(uf.astype(uf.floor(log2(scaled)), np.int32), 1)
+    part = ldexp(scaled, uf.negative(exponent))
+    # The logarithm may be rounded across an integer.
+    exponent = uf.where(uf.greater_equal(part, 1), uf.add(exponent, 1), exponent)
+    exponent = uf.where(uf.less(part, 0.5), uf.subtract(exponent, 1), exponent)
+    part = ldexp(scaled, uf.negative(exponent))
+    part = uf.where(uf.less(value, 0), uf.negative(part), part)
+    exponent = uf.subtract(exponent, uf.where(small, shift, 0))
+    return uf.where(usual, part, value), uf.astype(uf.where(usual, exponent, 0), np.int32)
 
 
 def nan_to_num(
