@@ -89,8 +89,7 @@ def symbolic_args_specs(
         BadArgument: ``shapes_specs`` is not a prefix of ``args``, or as for ``symbolic_shape``.
 
     >>> export.symbolic_args_specs((jnp.ones((2, 3)), jnp.ones(3)), ("b, _", None))
-    (ShapeDtypeStruct(shape=(b, 3), dtype=dtype('float32'), weak_type=False), \
-ShapeDtypeStruct(shape=(3,), dtype=dtype('float32'), weak_type=False))
+    (ShapeDtypeStruct(shape=(b, 3), dtype=float32), ShapeDtypeStruct(shape=(3,), dtype=float32))
     """
     leaves, treedef = tree.flatten(args)
     try:

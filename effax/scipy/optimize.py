@@ -52,7 +52,7 @@ class _State(NamedTuple):
 
 
 class _Memory(NamedTuple):
-    """How an approximation of the inverse Hessian starts, is applied, and changes by a step."""
+    """Functions that start, apply and update an approximation of the inverse Hessian."""
 
     start: tuple[Array, ...]
     apply: Callable[[tuple[Array, ...], Array], Array]
