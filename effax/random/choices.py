@@ -59,6 +59,7 @@ def permutation(
     unsharded(out_sharding, "permutation")
     parent = checked(key, "permutation")
     if not pr.shape_of(x):
+        plain_axis(axis, 1, "permutation")
         return _shuffled(parent, arange(static_int(x, "x of permutation")), 0)
     value = as_value(x, "x of permutation")
     place = plain_axis(axis, value.ndim, "permutation")
