@@ -56,6 +56,7 @@ bench:  ## Time effax against JAX, on the newest Python of this machine
 surface: .venv/extra-dev  ## Write the list of all that is public, tests/golden/surface.md
 	.venv/bin/python -m tests.surface
 
+missing-names: bench_venv = .venv-newest
 missing-names:  ## Write the list of all names of JAX that effax lacks, where jax is installed
 	$(bench_venv)/bin/python -m tests.missing_names
 

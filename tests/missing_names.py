@@ -63,6 +63,7 @@ INSTEAD: Final[Mapping[str, str]] = {
     "jax.lax": "functions of `jax.numpy`, or a [primitive](primitives.md)",
     "jax.random": "functions of `jax.random.uniform`",
     "jax.nn": "functions of `jax.numpy`",
+    "jax.debug": "`jax.debug.callback` with the array, and `x.sharding`",
     "jax.errors": "the classes of `effax.errors`",
     "jax": "the [reference](api/index.md)",
 }
