@@ -114,7 +114,7 @@ class JitOptions(NamedTuple):
             entries: list[object] = [shardings] * len(types)
         else:
             whole = tuple(shardings) if isinstance(of, tuple) else shardings
-            entries = tree.leaves(tree.broadcast(whole, of, is_leaf=_is_place), is_leaf=_is_place)
+            entries = list(tree.broadcast_prefix(whole, of))
         places: list[Sharding | None] = []
         for entry, type_ in zip(entries, types, strict=True):
             if isinstance(entry, PartitionSpec):
@@ -132,10 +132,6 @@ class JitOptions(NamedTuple):
 
 
 _Kwargs: TypeAlias = Mapping[str, object]
-
-
-def _is_place(x: object) -> bool:
-    return x is None or isinstance(x, Sharding | PartitionSpec | Unspecified)
 
 
 class CallPlan(NamedTuple):

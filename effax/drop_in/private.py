@@ -6,24 +6,30 @@ from collections.abc import Iterable, Sequence
 from typing import Final, TypeVar
 
 import numpy as np
+from ml_dtypes import float8_e4m3fnuz, float8_e5m2fnuz
 
 from effax.api.devices import default_backend, devices, effects_barrier
 from effax.api.staging import typeof
-from effax.arrays.array import Array
+from effax.arrays.array import Array, ArrayLike
 from effax.arrays.conversion import as_value
+from effax.arrays.promotion import dtype_of
 from effax.drop_in.api_util import safe_map, safe_zip
 from effax.ir.dtypes import DType, as_dtype, is_float
-from effax.ir.errors import IllTyped
+from effax.ir.errors import IllTyped, LoweringError
 from effax.ir.source import SourceInfo
 from effax.ir.types import RefType
 from effax.lowering.xla import Device
+from effax.tree.registry import is_tree_node
 
 F = TypeVar("F")
 T = TypeVar("T")
 
 __all__ = [
     "AbstractRef",
+    "DType",
     "EArray",
+    "ExtendedDType",
+    "JaxException",
     "LiteralArray",
     "TypePromotionError",
     "TypedNdArray",
@@ -35,6 +41,9 @@ __all__ = [
     "backends",
     "canonicalize_dtype_handlers",
     "create_compile_options",
+    "dtype",
+    "float8_e4m3fnuz",
+    "float8_e5m2fnuz",
     "get_backend",
     "global_result_handlers",
     "include_frame",
@@ -66,14 +75,33 @@ class EArray:
     """A class without instances: JAX's arrays of extended dtypes."""
 
 
+class ExtendedDType:
+    """The class of dtypes of a user, which no array has."""
+
+
 AbstractRef = RefType
+JaxException = LoweringError
 TypePromotionError = IllTyped
 _exclude_paths: Final[list[str]] = []
-_registry: Final[dict[type, object]] = {}
+
+
+class _Registry:
+    """The classes that are nodes of trees."""
+
+    def __contains__(self, node_class: type) -> bool:
+        return is_tree_node(node_class)
+
+
+_registry: Final = _Registry()
 _backends: Final[dict[str, object]] = {}
 global_result_handlers: Final[dict[type, object]] = {Array: None}
 canonicalize_dtype_handlers: Final[dict[type, object]] = {np.ndarray: as_value}
 pytype_aval_mappings: Final[dict[type, object]] = {np.ndarray: typeof}
+
+
+def dtype(x: ArrayLike) -> DType:
+    """Return the dtype of a value."""
+    return dtype_of(x)[0]
 
 
 def register_exclusion(path: str) -> None:

@@ -13,6 +13,7 @@ from effax.arrays.axes import static_int
 from effax.arrays.binding import bind1
 from effax.arrays.config import allowed
 from effax.arrays.conversion import as_value
+from effax.arrays.placed import on_device
 from effax.ir.dtypes import is_complex
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import ConvGeneralDilated
@@ -139,6 +140,7 @@ def conv_general_dilated(
     batch_group_count: int = 1,
     precision: object = None,
     preferred_element_type: DTypeLike | None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return sums of products of windows of ``lhs`` with ``rhs``, as StableHLO's ``convolution``.
 
@@ -154,6 +156,7 @@ def conv_general_dilated(
         batch_group_count: number of groups of the batch, each with its own output features.
         precision: precision of the products: None, "high", "highest" or a ``lax.Precision``.
         preferred_element_type: dtype in which products accumulate, and of the result.
+        out_sharding: sharding of the result.
 
     Returns:
         Array laid out as ``dimension_numbers`` states.
@@ -186,7 +189,8 @@ def conv_general_dilated(
     pads = _pads(padding, x.shape, w.shape, strides, a, b)
     wanted = None if preferred_element_type is None else allowed(preferred_element_type)
     prim = ConvGeneralDilated(strides, pads, a, b, groups, plain_precision(precision), wanted)
-    return sh.transpose(_applied(prim, x, w), np.argsort(layout.out_spec).tolist())
+    made = sh.transpose(_applied(prim, x, w), np.argsort(layout.out_spec).tolist())
+    return on_device(made, out_sharding, "conv_general_dilated")
 
 
 def _ints(values: Sequence[int], what: str) -> tuple[int, ...]:

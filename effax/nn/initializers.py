@@ -11,6 +11,7 @@ from effax.arrays import creation
 from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import plain_axis, plain_shape, sequence_of
 from effax.arrays.promotion import default_dtype
+from effax.arrays.shapes import moveaxis
 from effax.arrays.shared_docs import shared_docs
 from effax.ir.dtypes import DType, is_complex, real_dtype
 from effax.ir.errors import BadArgument
@@ -21,6 +22,7 @@ from effax.random.keys import split
 __all__ = [
     "Initializer",
     "constant",
+    "delta_orthogonal",
     "glorot_normal",
     "glorot_uniform",
     "he_normal",
@@ -31,6 +33,7 @@ __all__ = [
     "lecun_uniform",
     "normal",
     "ones",
+    "orthogonal",
     "truncated_normal",
     "uniform",
     "variance_scaling",
@@ -353,6 +356,84 @@ def he_normal(
     (2, 3)
     """
     return variance_scaling(2.0, "fan_in", "truncated_normal", in_axis, out_axis, batch_axis, dtype)
+
+
+def orthogonal(
+    scale: float = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
+) -> Initializer:
+    """Return an initializer with random orthogonal matrices, times ``scale``.
+
+    Args:
+        scale: factor of the matrices.
+        column_axis: axis of the columns; the others are flattened into rows. The rows are
+            orthonormal where there are fewer of them, else the columns.
+        dtype: default dtype of the results.
+
+    Returns:
+        Initializer. Raises BadArgument for a shape of less than two axes.
+
+    Source: Saxe, McClelland, Ganguli, "Exact solutions to the nonlinear dynamics of learning in
+    deep linear neural networks" (2014).
+
+    >>> x = nn.initializers.orthogonal()(random.key(0), (4, 2))
+    >>> bool(jnp.allclose(x.T @ x, jnp.eye(2), atol=1e-6))
+    True
+    """
+
+    def sample(key: ArrayLike, shape: Sequence[int], dtype: DType) -> Array:
+        sizes = _checked_shape(shape, 2, math.inf, "orthogonal")
+        axis = plain_axis(column_axis, len(sizes), "orthogonal")
+        rest, columns = sizes[:axis] + sizes[axis + 1 :], sizes[axis]
+        matrix = samples.orthogonal(key, math.prod(rest), dtype=dtype, m=columns)
+        return uf.multiply(moveaxis(matrix.reshape(*rest, columns), -1, axis), scale)
+
+    return _initializer(sample, dtype)
+
+
+def delta_orthogonal(
+    scale: float = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
+) -> Initializer:
+    """Return an initializer of kernels of convolutions that are orthogonal at their center, else 0.
+
+    Args:
+        scale: factor of the matrices.
+        column_axis: axis of the columns of the matrix at the center.
+        dtype: default dtype of the results.
+
+    Returns:
+        Initializer of kernels of shape (window, inputs, outputs), with one to three axes of the
+        window. Raises BadArgument for another shape, or fewer outputs than inputs.
+
+    Source: Xiao et al., "Dynamical isometry and a mean field theory of CNNs" (2018).
+
+    >>> nn.initializers.delta_orthogonal()(random.key(0), (3, 1, 1)).ravel()
+    Array([0., 1., 0.], dtype=float32)
+    """
+
+    def sample(key: ArrayLike, shape: Sequence[int], dtype: DType) -> Array:
+        sizes = _checked_shape(shape, 3, 5, "delta_orthogonal")
+        if sizes[-1] < sizes[-2]:
+            raise BadArgument(
+                "delta_orthogonal: there are fewer outputs than inputs",
+                expected="a last axis at least as long as the one before",
+                found=str(sizes),
+            )
+        matrix = orthogonal(scale, column_axis)(key, sizes[-2:], dtype)
+        center = tuple([(n - 1) // 2 for n in sizes[:-2]])
+        return creation.zeros(sizes, dtype).at[center].set(matrix)
+
+    return _initializer(sample, dtype)
+
+
+def _checked_shape(shape: Sequence[int], least: int, most: float, what: str) -> Shape:
+    sizes = plain_shape(shape, what)
+    if not least <= len(sizes) <= most:
+        raise BadArgument(
+            f"{what} initializes no array of this shape",
+            expected=f"{least} axes or more" if most == math.inf else f"{least} to {most} axes",
+            found=str(sizes),
+        )
+    return sizes
 
 
 xavier_uniform = glorot_uniform

@@ -11,7 +11,7 @@ from effax.arrays.config import config
 from effax.arrays.promotion import default_dtype
 from effax.ir.dtypes import DType, is_float, is_integer, promote
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.types import Shape
+from effax.ir.types import Shape, Unsharded
 from effax.lax.elementwise import convert_element_type
 
 SAMPLE: Final = {
@@ -26,7 +26,7 @@ SAMPLE: Final = {
 
 def unsharded(out_sharding: object, what: str) -> None:
     """Raise BadArgument unless no placement of the result is asked for."""
-    if out_sharding is not None:
+    if out_sharding is not None and not isinstance(out_sharding, Unsharded):
         raise BadArgument(
             f"{what} does not place its result",
             expected="None as out_sharding",

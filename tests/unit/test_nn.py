@@ -273,3 +273,18 @@ def test_variance_scaling_has_the_stated_variance() -> None:
 def test_bad_arguments(call: Callable[[], object], error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         call()
+
+
+def test_orthogonal_initializers() -> None:
+    init = nn.initializers
+    key = effax.random.key(0)
+    x = init.orthogonal(2.0, column_axis=0)(key, (3, 2, 2))
+    rows = x.reshape(3, 4)
+    np.testing.assert_allclose(rows @ rows.T, 4 * np.eye(3), atol=1e-5)
+    kernel = init.delta_orthogonal()(key, (3, 1, 2))
+    assert not kernel[0].any() and not kernel[2].any()
+    np.testing.assert_allclose(kernel[1] @ kernel[1].T, [[1.0]], atol=1e-6)
+    with pytest.raises(BadArgument, match="orthogonal initializes no array of this shape"):
+        init.orthogonal()(key, (3,))
+    with pytest.raises(BadArgument, match="fewer outputs than inputs"):
+        init.delta_orthogonal()(key, (3, 2, 1))

@@ -30,7 +30,8 @@ model = Network()
 x = jnp.sin(jnp.arange(4 * 6 * 6.0)).reshape(4, 6, 6, 1)
 labels = jnp.array([0, 1, 2, 1])
 variables = model.init(jax.random.PRNGKey(0), x, train=False)
-print(jax.tree_util.tree_map(jnp.shape, variables["params"]))
+for path, leaf in jax.tree_util.tree_leaves_with_path(variables["params"]):
+    print(jax.tree_util.keystr(path), leaf.shape)
 state = State.create(
     apply_fn=model.apply,
     params=variables["params"],

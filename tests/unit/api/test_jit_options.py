@@ -307,3 +307,10 @@ def test_a_jitted_function_shows_the_function() -> None:
     assert effax.jit(partial(f)).trace(1.0).fun_name == "f"
     with pytest.raises(AttributeError, match="no_such"):
         _ = jitted.no_such
+
+
+def test_none_leaves_the_sharding_of_a_subtree_to_the_compiler() -> None:
+    f: Any = effax.jit(
+        lambda x: (x, {"a": x["a"]}), in_shardings=(None,), out_shardings=(None, None)
+    )
+    assert f({"a": 1.0, "b": 2.0})[1]["a"] == 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from effax.drop_in import hijax, sparse
+from effax.drop_in import hijax, private, sparse
 from effax.drop_in.layout import Format, Layout
 from effax.ir.errors import NotSupported
 
@@ -30,3 +30,8 @@ def test_sparse_arrays_are_refused() -> None:
 
 def test_formats_compare_by_value() -> None:
     assert Format(Layout((0, 1))) == Format(Layout((0, 1))) != Format()
+
+
+def test_private_names_of_libraries() -> None:
+    assert dict in private._registry and float not in private._registry
+    assert private.dtype(1.0) == "float32"
