@@ -16,7 +16,10 @@ HERE: Final = Path(__file__).parent
 PYTHON: Final = ROOT / ".venv-compat" / "bin" / "python"
 """An environment with the libraries, without JAX and without effax."""
 
-LACKING: Final[Mapping[str, str]] = {}
+LACKING: Final[Mapping[str, str]] = {
+    "numpyro_nuts": "effax lacks jax.scipy.special.expi",
+    "numpyro_svi": "effax lacks jax.scipy.special.expi",
+}
 """Programs that do not run yet, by name: the end of the error that each raises."""
 
 PACKAGES: Final = {"haiku": "dm-haiku", "flax_linen": "flax", "flax_nnx": "flax"}

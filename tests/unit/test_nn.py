@@ -277,7 +277,7 @@ def test_bad_arguments(call: Callable[[], object], error: type[Exception], says:
 
 def test_orthogonal_initializers() -> None:
     init = nn.initializers
-    key = effax.random.key(0)
+    key = random.key(0)
     x = init.orthogonal(2.0, column_axis=0)(key, (3, 2, 2))
     rows = x.reshape(3, 4)
     np.testing.assert_allclose(rows @ rows.T, 4 * np.eye(3), atol=1e-5)
