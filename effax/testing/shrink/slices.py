@@ -300,9 +300,12 @@ def with_other_literals(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
     for seed in range(OTHER_LITERALS):
         rng = np.random.default_rng(seed)
 
-        def other(a: Lit, rng: np.random.Generator = rng) -> Atom:
+        def other(a: Lit, rng: np.random.Generator = rng, seed: int = seed) -> Atom:
             values = special(a.type.dtype, extremes=False)
-            value = values[rng.integers(len(values))]
+            # The last ones of integers are the ends: sums of two of them overflow.
+            integer = family(a.type.dtype) in ("int", "uint")
+            own = integer and seed < len(ENDS)
+            value = values[ENDS[seed] if own else rng.integers(len(values))]
             return a if np.isnan(value) else lit(value.item(), a.type)
 
         made = _replayed(jaxpr, Builder(jaxpr.in_types), other)
@@ -310,7 +313,10 @@ def with_other_literals(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
             yield made
 
 
-OTHER_LITERALS: Final = 3
+ENDS: Final = (-1, -2)
+"""The places of the greatest and the least integer among special values."""
+
+OTHER_LITERALS: Final = 5
 """The number of programs with other literals for each slice."""
 
 
