@@ -17,8 +17,7 @@ PYTHON: Final = ROOT / ".venv-compat" / "bin" / "python"
 """An environment with the libraries, without JAX and without effax."""
 
 LACKING: Final[Mapping[str, str]] = {
-    "numpyro_nuts": "effax lacks jax.scipy.special.expi",
-    "numpyro_svi": "effax lacks jax.scipy.special.expi",
+    "numpyro_svi": "effax lacks jax.lax.scatter_add",
 }
 """Programs that do not run yet, by name: the end of the error that each raises."""
 

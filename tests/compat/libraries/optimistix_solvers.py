@@ -50,7 +50,7 @@ for solver in (
     optx.Dogleg(rtol=1e-8, atol=1e-8),
 ):
     fit = lambda data: optx.least_squares(residuals, solver, guess, data).value
-    print(type(solver).__name__, fit(data))
+    print(type(solver).__name__, sorted(fit(data).items()))
     print(type(solver).__name__, jax.grad(lambda data: fit(data)["rate"])(data)[:3])
 
 
