@@ -39,7 +39,7 @@ print(jax.jit(lambda x: {"a": x, "b": (x, None)})(1.0))
 print(jax.jit(lambda *args, **kw: sum(args) + kw["z"])(1, 2, z=3))
 donated = jax.jit(lambda x: x + 1, donate_argnums=0)
 print(donated(jnp.ones(2)))
-print(jax.make_jaxpr(lambda x: jnp.sin(x) * 2)(1.0))
+print(jax.make_jaxpr(lambda x: jnp.sin(x) * 2)(jnp.ones(())))
 print(
     jax.jit(jax.grad(lambda x: jnp.sum(jnp.sort(x) * jnp.arange(3.0))))(jnp.array([3.0, 1.0, 2.0]))
 )

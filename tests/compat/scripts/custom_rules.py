@@ -62,7 +62,7 @@ def apply_bwd(f, residual, g):
 
 
 apply.defvjp(apply_fwd, apply_bwd)
-print(jax.value_and_grad(lambda x: apply(jnp.sin, x) * x)(0.4))
+print(*jax.value_and_grad(lambda x: apply(jnp.sin, x) * x)(0.4))
 
 
 @jax.custom_vjp

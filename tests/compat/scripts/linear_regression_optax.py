@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-x = np.sin(np.arange(60.0)).reshape(20, 3).astype(np.float32)
+x = np.sin(np.arange(60.0) ** 2).reshape(20, 3).astype(np.float32)
 y = x @ np.array([1.0, -2.0, 0.5], np.float32) + 0.3
 
 

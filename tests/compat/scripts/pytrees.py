@@ -19,7 +19,11 @@ print(jax.tree.structure(tree) == treedef)
 for path, leaf in tree_util.tree_leaves_with_path(tree):
     print(tree_util.keystr(path), leaf)
 print(
-    jax.tree.map_with_path(lambda path, x: tree_util.keystr(path, simple=True, separator="/"), tree)
+    sorted(
+        jax.tree.map_with_path(
+            lambda path, x: tree_util.keystr(path, simple=True, separator="/"), tree
+        ).items()
+    )
 )
 
 
