@@ -17,6 +17,7 @@ PYTHON: Final = ROOT / ".venv-compat" / "bin" / "python"
 """An environment with the libraries, without JAX and without effax."""
 
 LACKING: Final[Mapping[str, str]] = {
+    "optimistix_solvers": "true_fun returns a different structure than false_fun",
     "numpyro_svi": "effax lacks jax.lax.scatter_add",
 }
 """Programs that do not run yet, by name: the end of the error that each raises."""

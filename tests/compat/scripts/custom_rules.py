@@ -79,7 +79,7 @@ def scaled(x):
     return x**2, lambda g: (g * 10.0,)
 
 
-print(jax.value_and_grad(scaled)(3.0))
+print(*jax.value_and_grad(scaled)(3.0))
 
 
 @jax.custom_vjp
