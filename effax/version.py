@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 __version__: str = "0.1.0"
-__version_info__ = (0, 1, 0)
+__version_info__: tuple[int, int, int] = (0, 1, 0)
 
 __all__ = ["__version__", "__version_info__"]

@@ -90,7 +90,7 @@ def saveable_leaves(saveable: object, in_tree: PyTreeDef) -> tuple[list[bool], l
 
 
 class ArgSources:
-    """Where the residuals of a pullback come from: leaves of the arguments, or elsewhere.
+    """The origins of the residuals of a pullback: leaves of the arguments, or other values.
 
     Attributes:
         leaves: for each residual, the number of the leaf of the arguments that it is, or None.

@@ -114,13 +114,13 @@ class _Kinds(type):
 class AbstractValue(metaclass=_Kinds):
     """The types of arrays and of references."""
 
-    kinds = (ArrayType, RefType)
+    kinds: tuple[type, ...] = (ArrayType, RefType)
 
 
 class TraceKind(metaclass=_Kinds):
     """The traces of effax; programs cannot define others."""
 
-    kinds = (EffaxTrace,)
+    kinds: tuple[type, ...] = (EffaxTrace,)
 
 
 Trace = TraceKind
@@ -157,8 +157,8 @@ class JaxprKind(metaclass=_Kinds):
     Variables are numbered anew.
     """
 
-    kinds = (Program,)
-    make = staticmethod(_jaxpr)
+    kinds: tuple[type, ...] = (Program,)
+    make: Callable[..., object] = staticmethod(_jaxpr)
 
 
 def new_jaxpr_eqn(
@@ -185,8 +185,8 @@ def new_jaxpr_eqn(
 class EqnKind(metaclass=_Kinds):
     """``JaxprEqn(invars, outvars, primitive, params)``; the instances are effax's equations."""
 
-    kinds = (Eqn,)
-    make = staticmethod(new_jaxpr_eqn)
+    kinds: tuple[type, ...] = (Eqn,)
+    make: Callable[..., object] = staticmethod(new_jaxpr_eqn)
 
 
 Jaxpr = JaxprKind

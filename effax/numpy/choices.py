@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -118,8 +117,8 @@ def piecewise(
     x: ArrayLike,
     condlist: ArrayLike | Sequence[ArrayLike],
     funclist: Sequence[ArrayLike | Callable[..., ArrayLike]],
-    *args: Any,
-    **kw: Any,
+    *args: object,
+    **kw: object,
 ) -> Array:
     """Return a function that is defined by pieces, each where a condition is true.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import IO, Any
 
 import numpy as np
@@ -70,15 +70,15 @@ def savez(file: File, *args: ArrayLike, allow_pickle: bool = False, **kwds: Arra
     np.savez(file, *map(_host, args), allow_pickle=False, **arrays)
 
 
-def load(file: File, *args: Any, **kwargs: Any) -> Array | dict[str, Array]:
+def load(file: File, *, allow_pickle: bool = False) -> Array | dict[str, Array]:
     """Read an array, or a dictionary of arrays, from a file in NumPy's format.
 
     Dtypes that NumPy lacks, such as bfloat16, come back from ``.npy`` files as they were saved.
 
     Args:
         file: path or open file.
-        *args: further arguments of ``numpy.load``.
-        **kwargs: the same, by name.
+        allow_pickle: whether objects in a file are unpickled, which may run any code; they are
+            refused as arrays all the same.
 
     Returns:
         Array of a file ``.npy``; dictionary of the arrays of a file ``.npz``.
@@ -90,7 +90,7 @@ def load(file: File, *args: Any, **kwargs: Any) -> Array | dict[str, Array]:
     >>> jnp.load(file)
     Array([0.5], dtype=float32)
     """
-    found = np.load(file, *args, **kwargs)
+    found = np.load(file, allow_pickle=allow_pickle)
     if isinstance(found, np.ndarray):
         return _array(found)
     with found:
@@ -108,7 +108,12 @@ def _host_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     return np.dtype(default_dtype(dtype))
 
 
-def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
+def frombuffer(
+    buffer: bytes | bytearray | memoryview | np.ndarray,
+    dtype: DTypeLike = float,
+    count: int = -1,
+    offset: int = 0,
+) -> Array:
     r"""Return a vector of the elements of a buffer of bytes.
 
     Args:
@@ -151,7 +156,7 @@ def fromfile(
     return asarray(np.fromfile(file, _host_dtype(dtype), count, sep, offset))
 
 
-def fromiter(iterable: Iterable[Any], dtype: DTypeLike, count: int = -1) -> Array:
+def fromiter(iterable: Iterable[complex], dtype: DTypeLike, count: int = -1) -> Array:
     """Return a vector of the numbers of an iterable.
 
     Args:
@@ -192,7 +197,11 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
 
 
 def fromfunction(
-    function: Callable[..., ArrayLike], shape: Any, *, dtype: DTypeLike = float, **kwargs: Any
+    function: Callable[..., ArrayLike],
+    shape: Sequence[int],
+    *,
+    dtype: DTypeLike = float,
+    **kwargs: object,
 ) -> Array:
     """Return the values of a function on the positions of a grid.
 

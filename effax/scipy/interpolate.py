@@ -47,8 +47,10 @@ class RegularGridInterpolator:
             raise BadArgument("points outside are no error", "bounds_error=False", "True")
         self.method = method
         self.fill_value = fill_value
-        self.values = jnp.asarray(values, dtype=jnp.result_type(float, values))
-        self.grid = tuple([jnp.asarray(p, dtype=jnp.result_type(float, p)) for p in points])
+        self.values: Array = jnp.asarray(values, dtype=jnp.result_type(float, values))
+        self.grid: tuple[Array, ...] = tuple(
+            [jnp.asarray(p, dtype=jnp.result_type(float, p)) for p in points]
+        )
         sizes = [p.size for p in self.grid]
         if [p.ndim for p in self.grid] != [1] * len(sizes) or sizes != [
             *self.values.shape[: len(sizes)]

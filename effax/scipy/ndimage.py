@@ -90,7 +90,7 @@ def _neighbours(c: Array, order: int) -> list[tuple[Array, Array | float]]:
     """Return the indices of the elements around a coordinate, and their weights."""
     places = c.astype(jnp.result_type(float, c))
     if order == 0:
-        # Halves are rounded up.
+        # A coordinate in the middle of two elements is rounded up.
         return [(jnp.floor(places + 0.5).astype(int), 1.0)]
     low = jnp.floor(places)
     upper = places - low

@@ -28,6 +28,10 @@ MISSING: Final = {
     ("effax.testing.generate", "fft"): "transforms take dtypes and sizes that few values have",
     ("effax.testing.generate", "linalg"): "factorisations are differentiable away from ties only",
     ("effax.testing.generate", "special"): "their programs are long, and slow to compile",
+    (
+        "effax.testing.generate",
+        "check",
+    ): "checks have laws of their own: checkify's",
     ("effax.testing.generate", "host"): "callbacks have laws of their own: testing.laws.host",
 }
 """The families that a layer lacks, and why."""

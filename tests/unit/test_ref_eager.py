@@ -135,7 +135,9 @@ METHODS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]] 
 }
 
 
-@pytest.mark.parametrize("index", [1, -1, (0, 2), slice(1), ..., [1, 0], (slice(None), 1)], ids=str)
+@pytest.mark.parametrize(
+    "index", [1, -1, (0, 2), slice(1), ..., np.array([1, 0]), (slice(None), 1)], ids=str
+)
 @pytest.mark.parametrize("name", METHODS)
 def test_methods_at_an_index(name: str, index: Any) -> None:
     method, on_numpy = METHODS[name]

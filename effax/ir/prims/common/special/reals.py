@@ -63,8 +63,8 @@ class RealValue:
     __slots__ = ("ops", "value")
 
     def __init__(self, ops: RealOperations, value: object) -> None:
-        self.ops = ops
-        self.value = value
+        self.ops: RealOperations = ops
+        self.value: object = value
 
     def _with(self, name: str, *xs: RealValue) -> RealValue:
         return RealValue(self.ops, self.ops.apply(name, *[x.value for x in xs]))
