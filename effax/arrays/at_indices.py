@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 
@@ -35,7 +35,7 @@ def traced_truth(index: object) -> tuple[object, TracedArray | None]:
     if not found:
         return index, None
     entries = tuple([True if truth else e for e, truth in zip(index, at, strict=True)])
-    return entries, functools.reduce(ops.bitwise_and, found)
+    return entries, cast(TracedArray, functools.reduce(ops.bitwise_and, found))
 
 
 def unwrapped(index: object, mode: Mode) -> object:

@@ -325,16 +325,16 @@ class Shaped(Protocol):
 
 def _kind_of(a: ArrayLike | Shaped) -> tuple[DType, bool]:
     """Return the dtype and whether it is weak. Raises IllTyped for what has none."""
-    if (
-        hasattr(a, "shape")
-        and hasattr(a, "dtype")
-        and not isinstance(a, Array | np.ndarray | np.generic)
-    ):
+    if isinstance(a, Array | np.ndarray | np.generic | bool | int | float | complex):
+        return pr.operand_kind(a, "the argument of full_like")
+    if hasattr(a, "shape") and hasattr(a, "dtype"):
         return allowed(a.dtype), bool(getattr(a, "weak_type", False))
     return pr.operand_kind(a, "the argument of full_like")
 
 
 def _shape_of(a: ArrayLike | Shaped) -> Shape:
+    if isinstance(a, bool | int | float | complex) and not isinstance(a, np.generic):
+        return ()
     return tuple(a.shape) if hasattr(a, "shape") else ()
 
 

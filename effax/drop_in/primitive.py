@@ -56,7 +56,7 @@ class Declared(Operation):
 
     def def_impl(self, impl: Rule) -> Rule:
         """Set the function that evaluates it on arrays, and return it."""
-        self.__dict__["impl"] = impl
+        vars(self)["impl"] = impl
         self.changed()
         return impl
 
@@ -78,7 +78,7 @@ class Declared(Operation):
 
     def def_custom_bind(self, function: Rule) -> Rule:
         """Set the function that ``bind`` calls, and return it."""
-        self.__dict__["bind"] = function
+        vars(self)["bind"] = function
         return function
 
     def impl(self, *args: object, **params: object) -> object:

@@ -154,7 +154,7 @@ def _counted(
 def _for_each(bins: ArrayLike | Sequence[ArrayLike], count: int) -> list[ArrayLike]:
     """Return the bins of each axis."""
     if isinstance(bins, (list, tuple)):
-        given = list(bins)
+        given: list[ArrayLike] = list(bins)
     else:
         value = as_value(bins, "the bins of a histogram")
         given = list(unstack(value)) if value.ndim else [value] * count

@@ -9,7 +9,7 @@ Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011).
 from __future__ import annotations
 
 import math
-from typing import Final, Protocol, Self, TypeVar
+from typing import Any, Final, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -61,8 +61,9 @@ def random_bits(state: np.ndarray, shape: Shape, dtype: np.dtype[np.generic]) ->
         start, high = words[2] | (words[3] << np.uint64(32)), words[0] | (words[1] << np.uint64(32))
         low = start + np.arange(vectors(shape, width), dtype=np.uint64)
         upper = high + (low < start).astype(np.uint64)
-        key = (np.full_like(low, words[0]), np.full_like(low, words[1]))
-        found = hashed(key, (low & WORD, low >> 32, upper & WORD, upper >> 32))
+        key: Any = (np.full_like(low, words[0]), np.full_like(low, words[1]))
+        counter: Any = (low & WORD, low >> 32, upper & WORD, upper >> 32)
+        found = hashed(key, counter)
     several: list[np.ndarray] = joined(found) if width == 64 else list(found)
     flat = np.stack(several, -1).reshape(-1)[: math.prod(shape)]
     return flat.reshape(shape).astype(dtype)
