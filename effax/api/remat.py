@@ -10,9 +10,8 @@ from effax.api.static import StaticArgs
 from effax.arrays.argument_checks import check_callable
 from effax.arrays.binding import Operand, bind, bind1
 from effax.arrays.conversion import as_value
-from effax.arrays.ref import Ref
-from effax.arrays.trace_cache import trace_once
-from effax.arrays.tracing import FlatFunction, TraceOptions, flat_args, label_of, like, trace_flat
+from effax.arrays.trace_cache import trace_operands
+from effax.arrays.tracing import FlatFunction, flat_args, label_of, like
 from effax.effects import Read
 from effax.ir.errors import BadArgument
 from effax.ir.prims import Name, Remat, SaveAs, SaveRule
@@ -61,12 +60,7 @@ def checkpoint(
         of, constants = _kept_under(fun, static, args, given)
         flat = flat_args(left, dynamic, named)
         label = f"checkpoint({label_of(fun)})"
-        types = [x.type for x in flat.leaves]
-        if any(isinstance(x, Ref) for x in flat.leaves):
-            options = TraceOptions(flat.leaves)
-            traced = trace_flat(left, flat.treedef, types, flat.names, label, options)
-        else:
-            traced = trace_once(left, flat.treedef, types, flat.names, label, of, constants)
+        traced = trace_operands(left, flat.treedef, flat, label, of, constants)
         operands = [*traced.consts, *flat.leaves]
         _check_pure(label, traced, operands)
         outs = bind(Remat(traced.jaxpr, keeps, prevent_cse), *operands)

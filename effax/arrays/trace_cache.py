@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from threading import RLock
 from types import FunctionType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 from effax.arrays.array import Array
+from effax.arrays.binding import Operand
 from effax.arrays.config import config
 from effax.arrays.device_array import DeviceArray
-from effax.arrays.tracing import ABSTRACT, FlatFunction, trace_flat
+from effax.arrays.tracing import ABSTRACT, FlatFunction, TraceOptions, trace_flat
 from effax.ir.scope import axes_in_scope, checked_axes
 from effax.ir.state import Cache, register_cache
 from effax.ir.trace import values_read
@@ -25,6 +26,15 @@ from effax.tree import PyTreeDef
 
 BOUND: Final = 256
 """The number of functions with entries, and of entries of a function."""
+
+
+class Operands(Protocol):
+    """Operands of a call, and the user's names of them."""
+
+    @property
+    def leaves(self) -> Sequence[Operand]: ...
+    @property
+    def names(self) -> Sequence[str]: ...
 
 
 class _Entry(NamedTuple):
@@ -83,6 +93,34 @@ def trace_once(
     if values_read() == read and all(isinstance(c, DeviceArray) for c in flat.consts):
         _keep(owner, key, _Entry(flat, _uses(owner)))
     return flat
+
+
+def trace_operands(
+    fun: Callable[..., object],
+    treedef: PyTreeDef,
+    operands: Operands,
+    label: str,
+    of: Callable[..., object] | None = None,
+    constants: Hashable = (),
+) -> FlatFunction:
+    """Trace a function of operands, or return its trace for their types.
+
+    References are known to the trace by their identity, and arrays by the axes along which they
+    may vary, where these are checked.
+
+    Args:
+        fun: the function.
+        treedef: the structure of ``(args, kwargs)``.
+        operands: leaves, with their types and names.
+        label: the name of the traced call in messages.
+        of: the function under which the trace is kept, where ``fun`` has some of its arguments.
+        constants: these arguments.
+    """
+    types = [x.type for x in operands.leaves]
+    if checked_axes() or any(isinstance(t, RefType) for t in types):
+        options = TraceOptions(operands.leaves)
+        return trace_flat(fun, treedef, types, operands.names, label, options)
+    return trace_once(fun, treedef, types, operands.names, label, of, constants)
 
 
 def _keep(fun: FunctionType, key: object, entry: _Entry) -> None:

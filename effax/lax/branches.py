@@ -16,8 +16,8 @@ from effax.arrays.conversion import as_value
 from effax.arrays.operators import ops
 from effax.arrays.promotion import literal
 from effax.arrays.ref import Ref
-from effax.arrays.trace_cache import trace_once
-from effax.arrays.tracing import FlatFunction, TraceOptions, shared_consts, shown_tree, trace_flat
+from effax.arrays.trace_cache import trace_operands
+from effax.arrays.tracing import FlatFunction, shared_consts, shown_tree
 from effax.ir.dtypes import FAMILY_RANKS, family
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import Clamp, Cond
@@ -208,12 +208,8 @@ def _choose(
             return done
     args = leaves_of(tuple(operands), "operands")
     call = call_tree(*args.treedef.children())
-    options = TraceOptions(args.leaves)
-    with_refs = any(isinstance(x, Ref) for x in args.leaves)
     flats = [
-        trace_flat(f, call, args.types, args.names, f"{name} of {what}", options)
-        if with_refs
-        else trace_once(f, call, args.types, args.names, f"{name} of {what}")
+        trace_operands(f, call, args, f"{name} of {what}")
         for f, name in zip(branches, names, strict=True)
     ]
     _check_trees(flats, names, what)
