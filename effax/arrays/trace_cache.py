@@ -28,7 +28,7 @@ BOUND: Final = 256
 """The number of functions with entries, and of entries of a function."""
 
 
-class Operands(Protocol):
+class _Operands(Protocol):
     """Operands of a call, and the user's names of them."""
 
     @property
@@ -98,7 +98,7 @@ def trace_once(
 def trace_operands(
     fun: Callable[..., object],
     treedef: PyTreeDef,
-    operands: Operands,
+    operands: _Operands,
     label: str,
     of: Callable[..., object] | None = None,
     constants: Hashable = (),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 from typing import Final
 
@@ -31,10 +33,27 @@ __all__ = [
     "register_lowering",
 ]
 
-ir: Final[ModuleType] = mlir_rules.ir()
-hlo: Final[ModuleType] = mlir_rules.dialect("stablehlo")
-func: Final[ModuleType] = mlir_rules.dialect("func")
-chlo: Final[ModuleType] = mlir_rules.dialect("chlo")
+
+class _Deferred(ModuleType):
+    """A module of MLIR that is loaded when an attribute is used: `import jax` loads no XLA."""
+
+    def __init__(self, name: str, load: Callable[[], ModuleType]) -> None:
+        super().__init__(name)
+        self._load: Callable[[], ModuleType] = load
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._load(), name)
+
+    def __dir__(self) -> list[str]:
+        return dir(self._load())
+
+
+ir: Final[ModuleType] = _Deferred("ir", mlir_rules.ir)
+hlo: Final[ModuleType] = _Deferred("hlo", partial(mlir_rules.dialect, "stablehlo"))
+func: Final[ModuleType] = _Deferred("func", partial(mlir_rules.dialect, "func"))
+chlo: Final[ModuleType] = _Deferred("chlo", partial(mlir_rules.dialect, "chlo"))
 
 
 def aval_to_ir_type(aval: ArrayType) -> object:

@@ -81,7 +81,7 @@ def dot_product_attention(
     least = -0.7 * float(np.finfo(np.float32).max)
     for part in keep:
         logits = jnp.where(part, logits, least)
-    logits = logits.astype(np.float32)
+    logits = logits.astype(jnp.promote_types(logits.dtype, np.float32))
     weights = softmax(logits, -1).astype(k.dtype)
     made = jnp.einsum("bnts,bsnh->btnh", weights, repeat(v, q.shape[2] // v.shape[2], 2))
     if query_seq_lengths is not None:

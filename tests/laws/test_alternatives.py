@@ -37,7 +37,6 @@ UNKNOWN: dict[str, Choose] = {
     "select": lambda a, b: jnp.select([True], [a], b),
     "stack": lambda a, b: jnp.stack([a, b])[0],
     "reduce": lambda a, b: lax.reduce(jnp.asarray([b]), a, lambda a, b: a, (0,)),
-    "set": lambda a, b: jnp.asarray([b, b]).at[0].set(a)[0],
     "fill": lambda a, b: jnp.asarray([b]).at[jnp.array([9])].get(mode="fill", fill_value=a)[0],
 }
 

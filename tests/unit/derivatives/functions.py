@@ -351,6 +351,7 @@ NN: Table = {
         X,
     ),
     **on("glu", nn, point(4)),
+    **on("dot_product_attention", nn, *(point(2, 1, 3, seed=i) for i in range(3))),
     **several(
         nn,
         {
@@ -428,6 +429,7 @@ WITHOUT: dict[str, dict[str, str]] = {
             DESCRIBES: "broadcast_shapes conv_dimension_numbers ds dslice padtype_to_pads",
             "its derivative is 0 by definition": "stop_gradient",
             "its derivative is not available": "random_gamma_grad",
+            "it concerns placements": "with_sharding_constraint",
             ALONG: "all_gather all_to_all axis_index axis_size pbroadcast pcast pmax pmean pmin "
             "ppermute pshuffle psum psum_scatter pswapaxes pvary",
         }

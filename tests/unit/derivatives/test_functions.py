@@ -13,7 +13,7 @@ import effax
 from effax import lax, nn, numpy, random, scipy, tree
 from effax.testing import check_grads
 from effax.transforms.discharge import discharge
-from tests.unit.derivatives import functions, scipy_functions
+from tests.unit.derivatives import functions, sampled_functions, scipy_functions
 from tests.unit.derivatives.functions import Call
 from tests.unit.lowering.compiled import run
 
@@ -30,7 +30,9 @@ MODULES = {
     "scipy.linalg": scipy.linalg,
 }
 TABLES = functions.TABLES | scipy_functions.TABLES
+TABLES["numpy"] = TABLES["numpy"] | sampled_functions.SAMPLED
 WITHOUT: dict[str, dict[str, str]] = functions.WITHOUT | scipy_functions.WITHOUT
+WITHOUT["numpy"] = WITHOUT["numpy"] | sampled_functions.WITHOUT
 CALLS = {f"{m}.{n}": call for m, table in TABLES.items() for n, call in table.items()}
 
 

@@ -120,6 +120,11 @@ WITHOUT = {
     "debug_callback": "it has no results",
     "check": "it has no results",
     **{
+        name: "it is tested with its function: tests/unit/derivatives/scipy_functions.py"
+        for name, prim in own_primitives().items()
+        if prim.__module__.endswith(".special") and name not in {case.prim.name for case in ALL}
+    },
+    **{
         name: "it runs on the devices of a mesh, or along a named axis, and is tested there"
         for name, prim in own_primitives().items()
         if prim.__module__.endswith((".collective", ".shard"))

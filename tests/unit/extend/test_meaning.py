@@ -52,8 +52,8 @@ class OnRef(extend.RefPrimitive):
     jvp = transpose = batch = refuse
 
     def typing(self, *ins: Type) -> Typing:
-        if len(ins) != 2:
-            raise IllTyped("it takes a reference and an array")
+        if len(ins) != 2 or ins[1] is not F3:
+            raise IllTyped("it takes a reference and an array of 3 elements")
         return Typing((F3,), Row(self.says))
 
     def lower(self, w: Writer, ins: Sequence[Val], /) -> Sequence[Val]:
