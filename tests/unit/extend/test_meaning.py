@@ -52,7 +52,7 @@ class OnRef(extend.RefPrimitive):
     jvp = transpose = batch = refuse
 
     def typing(self, *ins: Type) -> Typing:
-        if len(ins) != 2 or ins[1] is not F3:
+        if len(ins) != 2 or ins[1] not in (F3, R3):
             raise IllTyped("it takes a reference and an array of 3 elements")
         return Typing((F3,), Row(self.says))
 
