@@ -32,7 +32,15 @@ CONTAINERS = {
 }
 VALUES = {
     "effax.drop_in.finder.FINDER",
+    "effax.drop_in.mlir.chlo",
+    "effax.drop_in.mlir.func",
+    "effax.drop_in.mlir.hlo",
+    "effax.drop_in.mlir.ir",
     "effax.lax.branches._ABSENT",
+    "effax.numpy.grids.c_",
+    "effax.numpy.grids.mgrid",
+    "effax.numpy.grids.ogrid",
+    "effax.numpy.grids.r_",
     "effax.numpy.ufuncs._ALL_KEPT",
 }
 """Instances of private classes that never change."""
