@@ -31,7 +31,7 @@ demo: .venv/extra-demo  ## Train a classifier on handwritten digits, gradients a
 gpt: .venv/extra-demo  ## Train a small GPT on the documentation; its step drawn, counted, optimized and debugged
 	.venv/bin/python examples/gpt.py
 
-test: lint types imports .venv/with-jax compat  ## Everything that CI runs: linters, types, all tests, on two Pythons
+test: lint types imports .venv/with-jax compat  ## Everything that CI runs: linters, types, all tests; on the newest Python without slow unit tests
 	.venv/bin/pytest -q -n $(WORKERS) --ignore=tests/compat
 	@$(if $(newest),$(MAKE) --no-print-directory test-on-newest,\
 		echo "Skipped: the tests on a newer Python, since neither python3.13 nor python3.12 was found.")
@@ -81,9 +81,11 @@ types: mypy  ## mypy on everything, pyright on effax
 imports: .venv/extra-dev  ## The direction of imports
 	.venv/bin/lint-imports
 
-# Types, and the strength of laws against planted faults, are those of the first Python.
+# Types, and the strength of laws against planted faults, are those of the first Python; slow unit
+# tests, of values that no Python and no jaxlib changes, run there only.
 test-on-newest: .venv-newest/extra-test .venv-newest/with-jax
-	.venv-newest/bin/pytest -q -n $(WORKERS) --ignore=tests/typesafety --ignore=tests/planted --ignore=tests/mutation --ignore=tests/compat
+	.venv-newest/bin/pytest -q -n $(WORKERS) -m "not slow" tests/unit tests/golden
+	.venv-newest/bin/pytest -q -n $(WORKERS) tests/laws tests/differential tests/sweep tests/random_functions
 
 # Environments. A stamp says that an extra is installed as pyproject.toml has it now.
 define make_venv
