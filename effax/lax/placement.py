@@ -23,6 +23,9 @@ def with_sharding_constraint(x: T, shardings: object) -> T:
         shardings: a sharding, or under :func:`effax.sharding.set_mesh` a ``PartitionSpec``; or a
             tree prefix of these.
 
+    Returns:
+        Tree of the same arrays.
+
     Raises:
         BadArgument: an entry is no sharding, or there is no mesh in use for a specification.
         IllTyped: a sharding does not divide an array.

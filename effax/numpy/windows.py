@@ -109,7 +109,7 @@ def hanning(M: int) -> Array:  # noqa: N803  NumPy's name
     Raises:
         BadArgument: the number of points is negative.
 
-    >>> jnp.hanning(5)
+    >>> jnp.round(jnp.hanning(5), 2)
     Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)
     """
     return _cosines(M, "hanning", 0.5, 0.5)

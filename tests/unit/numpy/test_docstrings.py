@@ -74,10 +74,10 @@ def faults(name: str, function: Callable[..., object]) -> Iterator[str]:
     if len(parameters) < 2:
         return
     section = re.search(r"\nArgs:\n((?:    .*\n)+)", doc)
-    described = re.findall(r"^    (\w+):", section[1], re.MULTILINE) if section else []
+    described = re.findall(r"^    \*{0,2}(\w+):", section[1], re.MULTILINE) if section else []
     if described != parameters:
         yield f"{name} has arguments {parameters}, and describes {described}"
-    if "\nReturns:\n" not in doc:
+    if "\nReturns:\n" not in doc and inspect.signature(function).return_annotation != "None":
         yield f"{name} has no section of returns"
 
 
