@@ -14,6 +14,7 @@ from effax.ir.build import typing_of
 from effax.ir.dtypes import as_dtype, family
 from effax.ir.eval.spmd import Devices
 from effax.ir.indexing import Indexer, Mode, Pick, Span, row, whole
+from effax.ir.key_dtype import KeyDType, key_dtype_of_tag, records_of
 from effax.ir.primitive import Primitive, Value
 from effax.ir.prims import (
     AddUpdate,
@@ -43,6 +44,7 @@ from effax.ir.prims import (
     collective,
     custom,
     host,
+    keys,
     linalg,
     remat,
     shard,
@@ -334,6 +336,13 @@ ASKED = [
 ]
 
 
+KEYS = [
+    Sample(keys.RandomWrap("fry"), (arr("3,2", "uint32"),)),
+    Sample(keys.RandomUnwrap(), (array_type((3,), key_dtype_of_tag("fry")),)),
+    Sample(keys.RngBitGenerator(as_dtype("uint32"), (5,)), (arr("4", "uint32"),)),
+]
+
+
 SAMPLES: list[Sample] = [
     *elementwise(),
     *CONVERSIONS,
@@ -348,6 +357,7 @@ SAMPLES: list[Sample] = [
     *COLLECTIVES,
     *sharded(),
     *CALLBACKS,
+    *KEYS,
     *ASKED,
 ]
 
@@ -371,6 +381,10 @@ def value(type_: Type, rng: np.random.Generator) -> Value:
     """Return a random value of a type."""
     inner = type_.inner if isinstance(type_, RefType) else type_
     x: Value = np.asarray(rng.normal(size=inner.shape)) * 3
+    dtype: object = inner.dtype  # a dtype of keys is none of NumPy
+    if isinstance(dtype, KeyDType):
+        words = rng.integers(0, 2**32, (*inner.shape, *dtype.words), np.uint32)
+        return records_of(words, dtype)
     kind = family(inner.dtype)
     if kind == "bool":
         x = x > 0

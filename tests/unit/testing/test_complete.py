@@ -25,6 +25,15 @@ WITHOUT: Final[dict[str, str]] = {
     **dict.fromkeys(("scatter_max", "scatter_min", "scatter_mul"), CASES),
     **dict.fromkeys(("debug_callback", "io_callback", "pure_callback"), OF_HOST),
     "all_gather_invariant": OF_AXES,
+    **dict.fromkeys(
+        (
+            "regularized_incomplete_beta",
+            "regularized_incomplete_beta_grad_a",
+            "regularized_incomplete_beta_grad_b",
+        ),
+        CASES,
+    ),
+    "check": "laws of `checkify` make programs with checks",
     "bitcast_convert_type": "rounding decides its results",
     "custom_lin": "partial evaluation makes it of `custom_vjp_call`",
     "dim_value": "it needs symbolic sizes, which are not evaluated",
