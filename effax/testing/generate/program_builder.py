@@ -16,7 +16,7 @@ from effax.ir.dtypes import DType, family, is_float, is_inexact_dtype, is_intege
 from effax.ir.primitive import Primitive
 from effax.ir.prims import BroadcastInDim, ReduceSum
 from effax.ir.syntax import Atom, Jaxpr, Lit, Var
-from effax.ir.types import ArrayType, RefType, Shape, Type, array_type
+from effax.ir.types import ArrayType, RefType, Shape, Type, array_type, is_inexact
 from effax.testing.generate.features import Features
 from effax.testing.generate.random_source import RandomSource
 
@@ -109,7 +109,8 @@ class ProgramBuilder:
                 is_linear = is_linear or a.id in self.linear
         for v in outs:
             self.magnitudes[v.id] = largest if magnitude is None else magnitude
-            if is_linear:
+            # An integer result, such as the counter of a loop, depends on no linear value.
+            if is_linear and is_inexact(v.type):
                 self.linear.add(v.id)
             if isinstance(v.type, RefType):
                 self.refs.append(v)
