@@ -67,7 +67,7 @@ INSTEAD: Final[Mapping[str, str]] = {
     "jax.errors": "the classes of `effax.errors`",
     "jax": "the [reference](api/index.md)",
 }
-"""What to use instead, by name or by a module that contains it."""
+"""The replacement of each name: other names, or a module that contains them."""
 
 CLASSES: Final = (
     "Array",
