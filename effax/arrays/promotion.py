@@ -113,6 +113,16 @@ def _check_strict(kinds: Sequence[tuple[DType, bool]], what: str) -> None:
         )
 
 
+def in_common_dtype(
+    operands: Sequence[ArrayLike], what: str, must_be_inexact: bool = False
+) -> list[Array]:
+    """Return operands in their common dtype, or the inexact one for it. Raises IllTyped."""
+    dtype, weak = common_dtype(operands, what)
+    if must_be_inexact:
+        dtype, weak = inexact(dtype, weak)
+    return [converted(as_value(x), dtype, weak) for x in operands]
+
+
 def inexact(dtype: DType, weak: bool) -> tuple[DType, bool]:
     """Return the inexact dtype in which functions of real numbers take values of ``dtype``."""
     return (dtype, weak) if is_inexact_dtype(dtype) else (allowed(float), weak)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike, DTypeLike
-from effax.arrays.conversion import as_value
 from effax.arrays.shapes import flip, reshape
 from effax.ir.errors import BadArgument, IllTyped
 from effax.numpy import ufuncs as uf
@@ -84,8 +83,7 @@ def correlate(
 
 
 def _vectors(a: ArrayLike, v: ArrayLike, what: str) -> tuple[Array, Array]:
-    dtype, weak = pr.inexact(*pr.common_dtype((a, v), what))
-    x, w = (pr.converted(as_value(o), dtype, weak) for o in (a, v))
+    x, w = pr.in_common_dtype((a, v), what, must_be_inexact=True)
     if x.ndim != 1 or w.ndim != 1 or not x.size or not w.size:
         raise IllTyped(
             f"{what} takes two vectors of positive size", "1 axis each", f"{x.type}, {w.type}"

@@ -143,8 +143,7 @@ def trapezoid(
     Array(4., dtype=float32)
     """
     operands = [as_value(y, "the samples of trapezoid"), as_value(dx if x is None else x)]
-    dtype, weak = pr.inexact(*pr.common_dtype(operands, "trapezoid"))
-    values, places = (pr.converted(o, dtype, weak) for o in operands)
+    values, places = pr.in_common_dtype(operands, "trapezoid", must_be_inexact=True)
     at = plain_axis(axis, values.ndim, "trapezoid")
     n = values.shape[at]
     if n < 2:
@@ -179,14 +178,13 @@ def unwrap(
     Array([0, 1, 2, 3, 4], dtype=int32)
     """
     operands = [as_value(p, "the phases of unwrap"), as_value(period, "the period of unwrap")]
-    dtype, weak = pr.common_dtype(operands, "unwrap")
-    x, whole = (pr.converted(o, dtype, weak) for o in operands)
+    x, whole = pr.in_common_dtype(operands, "unwrap")
     at = plain_axis(axis, x.ndim, "unwrap")
     n = x.shape[at]
     if not n:
         return x
     steps = diff(x, axis=at)
-    half = whole // 2 if is_integer(dtype) else whole / 2
+    half = whole // 2 if is_integer(x.dtype) else whole / 2
     small = remainder(steps + half, whole) - half
     # A jump of exactly half of the period keeps its direction, where half of it is exact.
     ambiguous = (small == -half) & (steps > 0) & (half + half == whole)

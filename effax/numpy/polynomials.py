@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike
 from effax.arrays.axes import nonnegative
@@ -34,14 +32,6 @@ def _coefficients(p: ArrayLike, what: str) -> Array:
     return value
 
 
-def _promoted(operands: Sequence[ArrayLike], what: str, inexact: bool = False) -> list[Array]:
-    """Return operands in their common dtype, an inexact one if asked for."""
-    dtype, weak = pr.common_dtype(operands, what)
-    if inexact:
-        dtype, weak = pr.inexact(dtype, weak)
-    return [pr.converted(as_value(x), dtype, weak) for x in operands]
-
-
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
     """Return the values of a polynomial, by the scheme of Horner.
 
@@ -57,7 +47,7 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
     >>> jnp.polyval(jnp.array([1, 2, 3]), 2)
     Array(11, dtype=int32)
     """
-    coefficients, points = _promoted([atleast_1d(as_value(p)), as_value(x)], "polyval")
+    coefficients, points = pr.in_common_dtype([atleast_1d(as_value(p)), as_value(x)], "polyval")
     n = coefficients.shape[0]
     start = zeros_like(points * coefficients[0]) if n else zeros_like(points)
 
@@ -77,7 +67,7 @@ def _leading_zeros(p: Array, n: int) -> Array:
 
 def _aligned(a1: ArrayLike, a2: ArrayLike, what: str) -> tuple[Array, Array]:
     """Return both, of one dtype, with leading zeros so that they have one size."""
-    a, b = _promoted([_coefficients(a1, what), _coefficients(a2, what)], what)
+    a, b = pr.in_common_dtype([_coefficients(a1, what), _coefficients(a2, what)], what)
     size = max(a.size, b.size)
     return _leading_zeros(a, size - a.size), _leading_zeros(b, size - b.size)
 
@@ -141,7 +131,7 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
     Array([ 0., 10.,  5.,  0.,  0.], dtype=float32)
     """
     operands = [_coefficients(a1, "polymul"), _coefficients(a2, "polymul")]
-    a, b = _promoted(operands, "polymul", inexact=True)
+    a, b = pr.in_common_dtype(operands, "polymul", must_be_inexact=True)
     if trim_leading_zeros:
         a, b = _trimmed(a), _trimmed(b)
     a, b = (p if p.size else zeros(1, p.dtype) for p in (a, b))
@@ -171,7 +161,7 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
     operands = [_coefficients(u, "polydiv"), _coefficients(v, "polydiv")]
     if not all(p.size for p in operands):
         raise BadArgument("polydiv expects coefficients", "at least one", "none")
-    rest, divisor = _promoted(operands, "polydiv", inexact=True)
+    rest, divisor = pr.in_common_dtype(operands, "polydiv", must_be_inexact=True)
     n = divisor.size
     quotient = [zeros((), rest.dtype)]
     if rest.size >= n:
@@ -205,7 +195,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
     Array([3., 2., 1.], dtype=float32)
     """
     order = nonnegative(m, "the order of polyder")
-    (c,) = _promoted([_coefficients(p, "polyder")], "polyder", inexact=True)
+    (c,) = pr.in_common_dtype([_coefficients(p, "polyder")], "polyder", must_be_inexact=True)
     kept = c[: max(c.size - order, 0)]
     for passed in range(order):
         kept = kept * arange(c.size - 1 - passed, order - 1 - passed, -1, kept.dtype)[: kept.size]
@@ -238,7 +228,9 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
             expected=f"1 or {order}",
             found=str(given.type),
         )
-    c, constants = _promoted([_coefficients(p, "polyint"), given], "polyint", inexact=True)
+    c, constants = pr.in_common_dtype(
+        [_coefficients(p, "polyint"), given], "polyint", must_be_inexact=True
+    )
     for i in range(order):
         c = c / arange(c.size, 0, -1, c.dtype)
         constant = constants[i if constants.size > 1 else 0]
@@ -293,7 +285,9 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
     >>> jnp.poly(jnp.array([1.0, 2.0]))
     Array([ 1., -3.,  2.], dtype=float32)
     """
-    (roots,) = _promoted([_coefficients(seq_of_zeros, "poly")], "poly", inexact=True)
+    (roots,) = pr.in_common_dtype(
+        [_coefficients(seq_of_zeros, "poly")], "poly", must_be_inexact=True
+    )
     found = ones(1, roots.dtype)
     for i in range(roots.size):
         padded = concatenate([found, zeros(1, roots.dtype)])

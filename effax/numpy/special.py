@@ -22,25 +22,9 @@ from effax.numpy.predicates import isfinite, isinf, isnan, isneginf, isposinf, r
 from effax.numpy.reduce import any
 
 __all__ = [
-    "angle",
-    "deg2rad",
-    "degrees",
-    "fabs",
-    "frexp",
-    "gcd",
-    "hypot",
-    "isclose",
-    "lcm",
-    "ldexp",
-    "log2",
-    "log10",
-    "logaddexp",
-    "logaddexp2",
-    "nan_to_num",
-    "rad2deg",
-    "radians",
-    "reciprocal",
-    "sinc",
+    "angle", "deg2rad", "degrees", "fabs", "frexp", "gcd", "hypot", "isclose", "lcm", "ldexp",
+    "log2", "log10", "logaddexp", "logaddexp2", "nan_to_num", "rad2deg", "radians",
+    "reciprocal", "sinc",
 ]  # fmt: skip
 
 
@@ -463,8 +447,7 @@ def isclose(
     >>> jnp.isclose(jnp.array([1.0, 2.0]), 1.0)
     Array([ True, False], dtype=bool)
     """
-    dtype, weak = pr.inexact(*pr.common_dtype((a, b), "isclose"))
-    x, y = (pr.converted(as_value(o), dtype, weak) for o in (a, b))
+    x, y = pr.in_common_dtype((a, b), "isclose", must_be_inexact=True)
     allowed = uf.add(atol, uf.multiply(rtol, uf.absolute(y)))
     near = uf.less_equal(uf.absolute(uf.subtract(x, y)), allowed)
     close = uf.bitwise_or(uf.equal(x, y), uf.bitwise_and(isfinite(y), near))
