@@ -89,10 +89,10 @@ class _Joined:
     @staticmethod
     def _part(part: Any, least: int, place: int) -> Array:
         value = _line(part) if isinstance(part, slice) else as_value(asarray(part))
-        own = max(value.ndim, 0)
-        if own >= max(least, 1):
+        own, least = value.ndim, max(least, 1)
+        if own >= least:
             return value
-        value = reshape(value, (1,) * (max(least, 1) - own) + value.shape)
+        value = reshape(value, (1,) * (least - own) + value.shape)
         if not own or place == -1:
             return value
         # The axes of the value start at this place, and new ones come around them.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, overload
+from typing import Final, NamedTuple, overload
 
 from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike
 from effax.arrays.conversion import as_value
 from effax.arrays.joining import concatenate
 from effax.arrays.shapes import ravel
+from effax.arrays.shared_docs import shared_docs
 from effax.numpy import ufuncs as uf
 from effax.numpy.index import take
 from effax.numpy.positions import nonzero, where
@@ -18,6 +19,16 @@ __all__ = [
     "UniqueAllResult", "UniqueCountsResult", "UniqueInverseResult", "intersect1d", "setdiff1d",
     "setxor1d", "union1d", "unique_all", "unique_counts", "unique_inverse", "unique_values",
 ]  # fmt: skip
+
+
+_PARAMETERS: Final = {
+    "x": "array; of known value where ``size`` is None.",
+    "ar1": "array, flattened; of known value where ``size`` is None.",
+    "ar2": "another one.",
+    "assume_unique": "no effect: elements are compared all the same.",
+    "size": "number of elements to return, truncated or filled up.",
+    "fill_value": "padding up to ``size``; the first element by default.",
+}
 
 
 class UniqueAllResult(NamedTuple):
@@ -43,6 +54,11 @@ class UniqueInverseResult(NamedTuple):
     inverse_indices: Array
 
 
+@shared_docs(
+    _PARAMETERS,
+    "Vectors of the elements and of the indices of their first occurrences, array of the shape of "
+    "``x`` that restores it, and vector of counts.",
+)
 def unique_all(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueAllResult:
@@ -50,21 +66,13 @@ def unique_all(
 
     Each nan is an element of its own.
 
-    Args:
-        x: array; of known value where ``size`` is None.
-        size: number of elements to return, truncated or filled up.
-        fill_value: padding up to ``size``; the first element by default.
-
-    Returns:
-        Vector of elements, vector of the indices of their first occurrences, array of the shape of
-        ``x`` that restores it, and vector of counts.
-
     >>> jnp.unique_all(jnp.array([3, 1, 3])).counts
     Array([1, 2], dtype=int32)
     """
     return UniqueAllResult(*_parts(x, True, True, True, size, fill_value))
 
 
+@shared_docs(_PARAMETERS, "Vector of elements, and vector of counts.")
 def unique_counts(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueCountsResult:
@@ -72,20 +80,13 @@ def unique_counts(
 
     Each nan is an element of its own.
 
-    Args:
-        x: array; of known value where ``size`` is None.
-        size: number of elements to return, truncated or filled up.
-        fill_value: padding up to ``size``; the first element by default.
-
-    Returns:
-        Vector of elements, and vector of counts.
-
     >>> jnp.unique_counts(jnp.array([3, 1, 3])).counts
     Array([1, 2], dtype=int32)
     """
     return UniqueCountsResult(*_parts(x, False, False, True, size, fill_value))
 
 
+@shared_docs(_PARAMETERS, "Vector of elements, and array of indices in the shape of ``x``.")
 def unique_inverse(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueInverseResult:
@@ -93,32 +94,17 @@ def unique_inverse(
 
     Each nan is an element of its own.
 
-    Args:
-        x: array; of known value where ``size`` is None.
-        size: number of elements to return, truncated or filled up.
-        fill_value: padding up to ``size``; the first element by default.
-
-    Returns:
-        Vector of elements, and array of indices in the shape of ``x``.
-
     >>> jnp.unique_inverse(jnp.array([3, 1, 3])).inverse_indices
     Array([1, 0, 1], dtype=int32)
     """
     return UniqueInverseResult(*_parts(x, False, True, False, size, fill_value))
 
 
+@shared_docs(_PARAMETERS, "Vector of elements.")
 def unique_values(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
     """Return the distinct elements in ascending order. Each nan is an element of its own.
-
-    Args:
-        x: array; of known value where ``size`` is None.
-        size: number of elements to return, truncated or filled up.
-        fill_value: padding up to ``size``; the first element by default.
-
-    Returns:
-        Vector of elements.
 
     >>> jnp.unique_values(jnp.array([3, 1, 3]))
     Array([1, 3], dtype=int32)
@@ -138,6 +124,7 @@ def _parts(
     return found if isinstance(found, tuple) else (found,)
 
 
+@shared_docs(_PARAMETERS, "Vector in ascending order.")
 def union1d(
     ar1: ArrayLike,
     ar2: ArrayLike,
@@ -146,15 +133,6 @@ def union1d(
     fill_value: ArrayLike | None = None,
 ) -> Array:
     """Return the distinct elements that are in either array.
-
-    Args:
-        ar1: array, flattened; of known value where ``size`` is None.
-        ar2: another one.
-        size: number of elements to return, truncated or filled up.
-        fill_value: padding up to ``size``; the first element by default.
-
-    Returns:
-        Vector in ascending order.
 
     >>> jnp.union1d(jnp.array([1, 3]), jnp.array([2, 3]))
     Array([1, 2, 3], dtype=int32)
@@ -243,6 +221,11 @@ def intersect1d(
     return values, first, second
 
 
+@shared_docs(
+    _PARAMETERS,
+    "Vector in ascending order.",
+    assume_unique="whether the elements of ``ar1`` are distinct; their order is kept then.",
+)
 def setdiff1d(
     ar1: ArrayLike,
     ar2: ArrayLike,
@@ -252,16 +235,6 @@ def setdiff1d(
     fill_value: ArrayLike | None = None,
 ) -> Array:
     """Return the distinct elements of the first array that are not in the second.
-
-    Args:
-        ar1: array, flattened; of known value where ``size`` is None.
-        ar2: another one.
-        assume_unique: whether the elements of ``ar1`` are distinct; their order is kept then.
-        size: number of elements to return, truncated or filled up.
-        fill_value: padding up to ``size``; the first element by default.
-
-    Returns:
-        Vector in ascending order.
 
     >>> jnp.setdiff1d(jnp.array([1, 3, 4]), jnp.array([4]))
     Array([1, 3], dtype=int32)
@@ -274,6 +247,7 @@ def setdiff1d(
     return _chosen(mask, size, fill_value, parts.rows)[0]
 
 
+@shared_docs(_PARAMETERS, "Vector in ascending order.")
 def setxor1d(
     ar1: ArrayLike,
     ar2: ArrayLike,
@@ -283,16 +257,6 @@ def setxor1d(
     fill_value: ArrayLike | None = None,
 ) -> Array:
     """Return the distinct elements that are in one of the arrays only.
-
-    Args:
-        ar1: array, flattened; of known value where ``size`` is None.
-        ar2: another one.
-        assume_unique: no effect: elements are compared all the same.
-        size: number of elements to return, truncated or filled up.
-        fill_value: padding up to ``size``; the first element by default.
-
-    Returns:
-        Vector in ascending order.
 
     >>> jnp.setxor1d(jnp.array([1, 3, 4]), jnp.array([4, 2]))
     Array([1, 2, 3], dtype=int32)

@@ -185,7 +185,7 @@ def fill_diagonal(
     x = as_value(a, "the argument of fill_diagonal")
     if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) > 1):
         raise IllTyped("fill_diagonal expects a matrix, or axes of one size", found=str(x.type))
-    step = 1 + sum(math.prod(x.shape[i:]) for i in tuple(range(1, x.ndim)))
+    step = 1 + sum(math.prod(x.shape[i:]) for i in range(1, x.ndim))
     columns = x.shape[1]
     end = x.size if wrap or x.ndim > 2 else min(x.size, columns * columns)
     at = arange(0, end, step)
