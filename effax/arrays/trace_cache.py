@@ -1,8 +1,8 @@
 """Traces of the functions that users pass to loops, branches and ``checkpoint``, kept.
 
 A function is traced once for the types of its arguments, as JAX does. An entry is valid while the
-names that the function uses itself, of enclosing functions and of its module, have the same values,
-integers and functions apart.
+names that the function uses itself, of enclosing functions and of its module, have the same values:
+arrays, numbers, strings, tuples and functions. Contents of other objects are not compared.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from threading import RLock
 from types import FunctionType
 from typing import Final, NamedTuple, Protocol
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from effax.arrays.array import Array
 from effax.arrays.binding import Operand
@@ -26,6 +26,10 @@ from effax.tree import PyTreeDef
 
 BOUND: Final = 256
 """The number of functions with entries, and of entries of a function."""
+
+
+_VALUES: Final = bool | int | str | bytes
+"""Classes whose equal values are the same for a trace."""
 
 
 class _Operands(Protocol):
@@ -133,11 +137,11 @@ def _keep(fun: FunctionType, key: object, entry: _Entry) -> None:
 
 
 def _uses(fun: FunctionType) -> tuple[object, ...]:
-    """Return the values of the names that a function uses; None for those that are not compared."""
+    """Return what is compared of the values of the names that a function uses."""
     cells = [_content(cell) for cell in fun.__closure__ or ()]
     globals_ = fun.__globals__
     found = [*cells, *[globals_.get(name) for name in fun.__code__.co_names]]
-    return tuple([x if _is_compared(x) else None for x in found])
+    return tuple([_compared(x) for x in found])
 
 
 def _content(cell: object) -> object:
@@ -147,9 +151,18 @@ def _content(cell: object) -> object:
         return None
 
 
-def _is_compared(x: object) -> bool:
-    return isinstance(x, Array | float | complex | tuple) or hasattr(x, "dtype")
+def _compared(x: object) -> object:
+    """Return what is compared of a value: a function by a weak reference, others not at all."""
+    if isinstance(x, FunctionType):
+        return ref(x)
+    if isinstance(x, _VALUES | Array | float | complex | tuple) or hasattr(x, "dtype"):
+        return x
+    return None
 
 
 def _same(before: Sequence[object], now: Sequence[object]) -> bool:
-    return len(before) == len(now) and all(x is y for x, y in zip(before, now, strict=True))
+    return len(before) == len(now) and all(map(_equal, before, now))
+
+
+def _equal(x: object, y: object) -> bool:
+    return x is y or (isinstance(x, _VALUES) and type(x) is type(y) and x == y)

@@ -111,6 +111,13 @@ def test_a_changed_array_is_traced_anew_and_nothing_is_kept_alive() -> None:
     assert lax.scan(f, jnp.float32(0), XS)[0] == 9
     scale = 2 * scale
     assert lax.scan(f, jnp.float32(0), XS)[0] == 18
+    seen = weakref.ref(f)
+    del f
+    gc.collect()
+    assert seen() is None
+
+
+def test_a_changed_reference_is_traced_anew() -> None:
     r = effax.new_ref(1.0)
 
     def g(c: Any, x: Any) -> Any:
@@ -119,10 +126,29 @@ def test_a_changed_array_is_traced_anew_and_nothing_is_kept_alive() -> None:
     assert lax.scan(g, jnp.float32(0), XS)[0] == 3
     r = effax.new_ref(2.0)
     assert lax.scan(g, jnp.float32(0), XS)[0] == 6
-    seen = weakref.ref(f)
-    del f
-    gc.collect()
-    assert seen() is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(1, 2), (True, False), ("+", "-"), (jnp.sin, jnp.cos), (None, 3)]
+)
+def test_a_changed_value_is_traced_anew(before: Any, after: Any) -> None:
+    choice: Any = before
+
+    def f(x: Any) -> Any:
+        if callable(choice):
+            return choice(x)
+        return x + (choice if type(choice) is int else len(repr(choice)))
+
+    expected = {}
+    for value in (before, after):
+        choice = value
+        expected[value] = f(1.5)
+    for use in ("cond", "remat"):
+        run: Any = uses(f)[use]
+        for value in (before, after, before):
+            choice = value
+            for _ in range(2):
+                assert run(1.5) == expected[value]
 
 
 def test_static_arguments_of_checkpoint_select_the_trace() -> None:
