@@ -40,6 +40,7 @@ def output_of(path: Path, case: Case) -> Sections:
     return sections_of(made)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "case"), CASES)
 def test_pass_produces_the_golden_output(
     path: Path, case: Case, request: pytest.FixtureRequest

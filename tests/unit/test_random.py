@@ -208,6 +208,7 @@ def test_a_traced_call_is_one_equation() -> None:
     assert "threefry2x32" in str(jaxpr)
 
 
+@pytest.mark.slow
 def test_traced_samples_equal_evaluated_ones() -> None:
     from tests.unit.numpy.tracing import run_traced
 

@@ -160,6 +160,7 @@ def test_samples_are_those_of_jax(name: str) -> None:
     np.testing.assert_allclose(found, KNOWN[name], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_batches_have_the_samples_of_their_keys() -> None:
     keys, shapes = random.split(KEY, 4), jnp.array([0.2, 1.0, 3.0, 40.0])
     wanted = [float(random.gamma(k, a)) for k, a in zip(keys, shapes, strict=True)]

@@ -135,6 +135,7 @@ METHODS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]] 
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "index", [1, -1, (0, 2), slice(1), ..., np.array([1, 0]), (slice(None), 1)], ids=str
 )

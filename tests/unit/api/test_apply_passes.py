@@ -51,6 +51,7 @@ def test_passes_come_before_transformations_around_them(function: Made) -> None:
     )
 
 
+@pytest.mark.slow
 def test_passes_of_the_outermost_jit_transform_what_is_compiled() -> None:
     x = jnp.asarray(1.0)
     # The derivative of a sine has no sine.

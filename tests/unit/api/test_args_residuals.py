@@ -37,6 +37,7 @@ def test_arguments_are_removed_and_set_again() -> None:
     assert jax.vjp(jnp.sin, 3.0)[1].args_res == [NotNeeded()]
 
 
+@pytest.mark.slow
 def test_arguments_that_are_not_kept_pass_through_jit() -> None:
     @jax.jit
     def forward(x: Any, w: Any) -> Any:

@@ -81,6 +81,7 @@ def test_entries_of_one_function_are_bounded_and_freed(monkeypatch: Any) -> None
     assert float(f(jnp.ones(1))[0]) == 2
 
 
+@pytest.mark.slow
 def test_executables_that_are_dropped_are_freed(monkeypatch: Any) -> None:
     monkeypatch.setattr(call_cache, "BOUND", 2)
     monkeypatch.setattr(program._cache, "limit", 2)

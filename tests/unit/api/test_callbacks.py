@@ -429,6 +429,7 @@ def test_batch_elements_call_back_in_order(jit: Wrap, log: Log) -> None:
     assert log == []
 
 
+@pytest.mark.slow
 @both
 def test_a_masked_batch_element_does_not_call_back(jit: Wrap, log: Log) -> None:
     def f(n: Any) -> Any:
@@ -446,6 +447,7 @@ def test_a_masked_batch_element_does_not_call_back(jit: Wrap, log: Log) -> None:
     assert log[3:] == [("loop", 2, 0), ("loop", 1, 0), ("loop", 2, 1)]
 
 
+@pytest.mark.slow
 @both
 def test_io_callbacks_are_called_for_each_batch_element(jit: Wrap) -> None:
     count = iter(range(100))
@@ -462,6 +464,7 @@ def test_io_callbacks_are_called_for_each_batch_element(jit: Wrap) -> None:
     assert mapped(jnp.arange(3.0)).tolist() == [0.0, 1.0, 2.0]
 
 
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize(
     ("method", "shapes"),

@@ -208,6 +208,7 @@ def test_debug_checks_need_checkify() -> None:
     assert message(f, -1.0) == "-1.0 is not positive"
 
 
+@pytest.mark.slow
 def test_errors_become_checks_again() -> None:
     def inner(x: Any) -> Any:
         err, y = checkify.checkify(lambda x: positive(x) / x, checkify.all_checks)(x)

@@ -57,6 +57,7 @@ def same(f: Any) -> Any:
 BOTH_WAYS = [(k, same) for k in KINDS] + [(k, jax.jit) for k in KINDS if k[2]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "wrap"), BOTH_WAYS)
 def test_each_transformation_takes_its_rule(kind: Any, wrap: Any) -> None:
     jvp, vjp, vmap = kind
@@ -113,6 +114,7 @@ def test_reverse_rules_alone_have_no_forward_mode() -> None:
         jax.vmap(lambda x: jax.jvp(f, (x, 2.0), (1.0, 0.0)))(XS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_nested_in_everything(kind: Any) -> None:
     jvp, vjp, _ = kind

@@ -211,6 +211,7 @@ def test_results_have_symbolic_types() -> None:
     assert shapes.shape == (b,)
 
 
+@pytest.mark.slow
 @READ
 def test_references_of_symbolic_sizes(read: Any) -> None:
     def update(r: Any, x: Any) -> Any:
@@ -313,6 +314,7 @@ def test_what_a_file_cannot_have_is_reported() -> None:
     assert old.program is None
 
 
+@pytest.mark.slow
 @READ
 def test_a_constraint_allows_the_size_0(read: Any) -> None:
     (n,) = symbolic_shape("n", constraints=["n >= 0"])

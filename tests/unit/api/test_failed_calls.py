@@ -29,6 +29,7 @@ def too_large(x: Any) -> Any:
     return large[5, 5, 5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrap", [jax.jit, lambda f: jax.jit(jax.jit(f))])
 def test_a_first_call_without_memory_leaves_the_references(wrap: Any) -> None:
     r, s = jax.new_ref(jnp.arange(3.0)), jax.new_ref(1.0)
@@ -115,6 +116,7 @@ def test_a_failed_call_releases_the_references() -> None:
     assert float(r[...]) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, ZeroDivisionError])
 def test_an_interrupt_leaves_a_call_done_or_undone(kind: type[BaseException]) -> None:
     def stop(*_: object) -> None:

@@ -163,6 +163,7 @@ def test_jacobians() -> None:
     assert kinds(mapped) == (("float0", (2,)), ("float32", (2,)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrap", WRAPS, ids=["eager", "jitted"])
 def test_custom_rules(wrap: Any) -> None:
     seen: list[Any] = []
@@ -193,6 +194,7 @@ def test_custom_rules(wrap: Any) -> None:
     assert float(wrap(jax.grad(h, 1))(N, X)) == 21.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrap", WRAPS, ids=["eager", "jitted"])
 def test_integers_in_loops_and_choices(wrap: Any) -> None:
     def looped(n: Any, x: Any) -> Any:

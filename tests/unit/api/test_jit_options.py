@@ -190,6 +190,7 @@ def test_objects_with_shape_and_dtype_are_types() -> None:
         effax.jit(jnp.sin)(duck)
 
 
+@pytest.mark.slow
 def test_a_function_is_traced_once_for_all_its_jits() -> None:
     traces: list[int] = []
 

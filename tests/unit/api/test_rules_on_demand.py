@@ -47,6 +47,7 @@ MAKING: dict[str, tuple[Any, Any]] = {
 }
 
 
+@pytest.mark.slow
 @WRAPS
 @pytest.mark.parametrize("name", MAKING)
 def test_a_rule_may_make_arrays_beside_calls_of_its_function(name: str, wrap: Any) -> None:
@@ -124,6 +125,7 @@ def failing() -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @WRAPS
 @pytest.mark.parametrize("kind", failing())
 def test_a_rule_that_raises_does_so_where_it_is_needed(kind: str, wrap: Any) -> None:
@@ -183,6 +185,7 @@ def equations(jaxpr: Jaxpr) -> int:
     return sum(len(inner.eqns) for inner in postorder(jaxpr))
 
 
+@pytest.mark.slow
 @WRAPS
 @pytest.mark.parametrize("kind", ["jvp", "vjp"])
 def test_towers_are_traced_in_linear_time(kind: str, wrap: Any) -> None:
@@ -276,6 +279,7 @@ def test_both_rules_with_references_inside(wrap: Any) -> None:
     np.testing.assert_allclose(wrap(jax.vmap(jax.jacfwd(f)))(X), [20.0, 20.0])
 
 
+@pytest.mark.slow
 @WRAPS
 def test_rules_close_over_values_that_the_function_does_not_use(wrap: Any) -> None:
     def loss(x: Any, w: Any) -> Any:

@@ -145,6 +145,7 @@ def plain_loss(w: Any, v: Any) -> Any:
 data_parallel = on(LINE, (P(), P("x")), P())
 
 
+@pytest.mark.slow
 def test_gradients_through_it_are_those_of_the_whole() -> None:
     mapped = data_parallel(loss)
     for argnums in (0, 1, (0, 1)):

@@ -340,6 +340,7 @@ def test_enable_x64_inside_of_a_traced_function(wrap: Any) -> None:
     np.testing.assert_array_equal(wrap(jax.hessian(widened))(x), np.zeros((3, 3)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
 def test_derivatives_of_64_bit_arrays_outside_of_the_block(wrap: Any) -> None:
     with effax.enable_x64():

@@ -77,6 +77,7 @@ def test_keywords_in_another_order_are_the_same_call() -> None:
     assert len(times) == 1
 
 
+@pytest.mark.slow
 def test_another_structure_is_another_call() -> None:
     f = effax.jit(lambda tree: sum(effax.tree.leaves(tree)) + len(tree))
     one = jnp.float32(1)

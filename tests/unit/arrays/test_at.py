@@ -218,6 +218,7 @@ def test_negative_positions_are_out_of_bounds_without_wrapping() -> None:
     assert made.tolist() == 9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", [(0,), (slice(None), 0), (jnp.array([0, 1]),)])
 def test_a_traced_boolean_in_an_index_decides_about_the_update(index: tuple[object, ...]) -> None:
     x = jnp.asarray(M)

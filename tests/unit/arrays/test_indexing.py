@@ -354,6 +354,7 @@ POSITIONS: list[tuple[Any, ...]] = [(0,), (-1,), ([0, 1],), ([[0], [5]],), ([0, 
 """Positions along the empty axis of an array of shape (0, 3)."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["drop", "fill", None, "clip"])
 @pytest.mark.parametrize("index", POSITIONS, ids=repr)
 def test_positions_along_an_empty_axis(index: tuple[Any, ...], mode: Any) -> None:

@@ -52,6 +52,7 @@ def step(v: Any, x: Any) -> Any:
     return jnp.sum(v[...]) * x + v.shape[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_call_on_a_view_is_the_function_of_the_view(view: str, use: str) -> None:
@@ -92,6 +93,7 @@ def test_derivatives_beside_a_view() -> None:
     assert float(jax.checkpoint(f)(r.at[1], 2.0)) == 2 * np.sum(START[1] ** 2)
 
 
+@pytest.mark.slow
 @WRAPS
 def test_vmap_over_an_axis_of_a_view(wrap: Any) -> None:
     for in_axes in ((0, 0), (1, 0), (-1, 0), (None, 0)):
@@ -114,6 +116,7 @@ def test_vmap_over_an_axis_of_a_view(wrap: Any) -> None:
         np.testing.assert_array_equal(r[...], contents)
 
 
+@pytest.mark.slow
 @WRAPS
 def test_scans_over_a_view(wrap: Any) -> None:
     r, contents = jax.new_ref(START), START.copy()

@@ -114,6 +114,7 @@ def test_gradients_are_those_of_the_unrolled_loop(step: Step) -> None:
             np.testing.assert_allclose(a, b, rtol=2e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["set", "reads after two updates", "dynamic_update_slice"])
 def test_compiled_loops_copy_no_carry(name: str) -> None:
     gradient = jax.jit(jax.grad(loop(STEPS[name]), (0, 1)))
@@ -126,6 +127,7 @@ def test_compiled_loops_copy_no_carry(name: str) -> None:
         assert not (copies and body in repeated), text
 
 
+@pytest.mark.slow
 def test_repeated_positions_have_the_last_cotangent() -> None:
     """The mask of the last write, from pairs for few positions and from a table for many."""
     for n in (3, 1000):

@@ -121,6 +121,7 @@ def test_an_extremum_that_no_element_equals_has_the_derivative_nan(name: str) ->
         assert np.isfinite(evaluate(jaxpr, [x, t])[1]).all()
 
 
+@pytest.mark.slow
 def test_tangents_that_an_extremum_does_not_return_are_not_multiplied() -> None:
     """Infinite tangents of other elements do not make the tangent nan."""
     x, dx = jnp.array([0.0, 4.0, 1.0]), jnp.array([np.inf, 0.25, np.nan])

@@ -93,6 +93,7 @@ def test_the_second_derivative_of_a_magnitude_at_0_is_nan(name: str) -> None:
         assert np.isnan(np.asarray(hessian(f)(zero))).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SQUARES)
 def test_the_second_derivative_of_a_square_at_0(name: str) -> None:
     f, bend = SQUARES[name]

@@ -135,6 +135,7 @@ SYMMETRIC: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SYMMETRIC)
 def test_symmetric_functions_of_equal_values_have_derivatives(name: str) -> None:
     """The second derivative does not follow from those of the single values: it is nan."""

@@ -151,6 +151,7 @@ def doubles() -> Any:
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_derivatives_of_programs_agree_with_differences(name: str) -> None:
     function, modes = PROGRAMS[name]

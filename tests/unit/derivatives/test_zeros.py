@@ -92,6 +92,7 @@ def zeros_used(made: Any) -> bool:
     return any(v in used and not np.asarray(c).any() for v, c in binders)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_no_pass_materializes_zeros(name: str) -> None:
     assert zeros_in(effax.make_jaxpr(PROGRAMS[name])(X, Y).jaxpr) == 0

@@ -56,6 +56,7 @@ def total(h: Callable[[Array], Array]) -> Callable[[Array], Array]:
     return lambda x: h(x).sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transform", [lambda h: h, effax.jit], ids=["eager", "jit"])
 def test_values_and_derivatives(transform: Callable[..., Callable[..., Array]]) -> None:
     np.testing.assert_allclose(transform(f)(X), g(X), rtol=1e-6)

@@ -252,6 +252,7 @@ def test_discharge(case: Case, both: Both) -> None:
     assert_same(mine.jaxpr, own.jaxpr, case.values)
 
 
+@pytest.mark.slow
 def test_lowering(case: Case, both: Both) -> None:
     outs = []
     for jaxpr in both:

@@ -142,6 +142,7 @@ def test_writing_is_writing_each_position_in_order(
     np.testing.assert_array_equal(x, wanted)
 
 
+@pytest.mark.slow
 @given(cases())
 def test_a_read_returns_a_copy(case: tuple[Indexer, Shape, list[Value]]) -> None:
     indexer, shape, operands = case

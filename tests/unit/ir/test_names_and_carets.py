@@ -39,6 +39,7 @@ def error_of(text: str) -> ParseError | None:
     return None
 
 
+@pytest.mark.slow
 def test_whatever_is_wrong_has_a_line_a_column_and_a_caret() -> None:
     rng = random.Random(7)
     wrong = 0

@@ -127,6 +127,7 @@ def test_caches_have_one_owner_each() -> None:
     assert all(name.startswith(("effax.", "tests.")) for name in names)
 
 
+@pytest.mark.slow
 def test_clear_caches() -> None:
     def square(x: effax.Array) -> effax.Array:
         return enp.sum(x * x)

@@ -78,6 +78,7 @@ def test_the_value_of_a_size_is_that_of_its_operations(size: Any, values: Any) -
         assert pickle.loads(pickle.dumps(made)) == made
 
 
+@pytest.mark.slow
 @given(sizes(), sizes(), VALUES)
 def test_a_comparison_that_is_decided_holds_for_all_sizes(x: Any, y: Any, values: Any) -> None:
     for compare in COMPARISONS:

@@ -23,6 +23,7 @@ def test_scan_carries_and_stacks() -> None:
         np.testing.assert_array_equal(ys, [0, 0, 2, 9])
 
 
+@pytest.mark.slow
 def test_scan_reversed_unrolled_and_empty() -> None:
     def step(c: Any, x: Any) -> tuple[effax.Array, effax.Array]:
         return c * 2 + x, c
@@ -171,6 +172,7 @@ def test_branches_must_agree() -> None:
         lax.cond(jnp.ones(2) > 0, lambda: 1.0, lambda: 2.0)
 
 
+@pytest.mark.slow
 def test_gradients_through_cond_and_scan() -> None:
     def f(x: Any) -> Any:
         def step(c: Any, i: Any) -> tuple[effax.Array, effax.Array]:

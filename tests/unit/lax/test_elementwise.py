@@ -50,6 +50,7 @@ def operand(shape: tuple[int, ...], dtype: str) -> np.ndarray:
     return (np.arange(np.prod(shape, dtype=int)) % 5 + 1).reshape(shape).astype(dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*FLOATS, *INTEGERS])
 def test_axes_of_size_1_broadcast(name: str) -> None:
     call = getattr(lax, name)

@@ -86,6 +86,7 @@ def of_reference(table: Any, order: Any) -> Any:
     return total[...]
 
 
+@pytest.mark.slow
 @EAGER_AND_JITTED
 @pytest.mark.parametrize("f", [of_array, of_reference])
 def test_gradients_of_access_in_any_order(f: Callable[..., Any], wrap: Any) -> None:
@@ -114,6 +115,7 @@ def compiled(f: Callable[..., Any], steps: int) -> Any:
     return jax.jit(accumulate).lower(table, jnp.zeros(steps, int), grads).compile()
 
 
+@pytest.mark.slow
 def test_the_cost_of_reverse_mode_is_that_of_the_rows_accessed() -> None:
     """The compiled program accesses the bytes of the rows that are read, not of the table."""
     few, many = (compiled(of_array, n) for n in (10, 1000))

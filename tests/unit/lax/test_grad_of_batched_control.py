@@ -71,6 +71,7 @@ def test_grad_commutes_with_vmap(f: Unary, how: Callable[[Any], Any]) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cond", "switch", "while", "nested", "branch_in_loop"])
 def test_other_derivatives_commute_with_vmap(name: str) -> None:
     f = FUNCTIONS[name]
@@ -124,6 +125,7 @@ def test_no_branch_is_taken_and_the_operand_is_singular() -> None:
     assert float(effax.grad(total)(0.0)) == 0.0
 
 
+@pytest.mark.slow
 @RUNS
 def test_what_a_branch_reads_from_references(how: Callable[[Any], Any]) -> None:
     def own(x: Any, t: Any) -> Any:

@@ -102,6 +102,7 @@ def test_a_function_is_traced_once_for_equal_types(use: str) -> None:
     assert len(traces) == 3
 
 
+@pytest.mark.slow
 def test_a_changed_array_is_traced_anew_and_nothing_is_kept_alive() -> None:
     scale = jnp.ones(3)
 

@@ -56,6 +56,7 @@ def test_derivatives_equal_those_of_the_unrolled_loop(kind: dict[str, Any]) -> N
         close(compiled(1.3, n), effax.value_and_grad(unrolled)(1.3, n))
 
 
+@pytest.mark.slow
 @each_kind
 def test_all_transformations_agree(kind: dict[str, Any]) -> None:
     def f(x: Any) -> Any:
@@ -191,6 +192,7 @@ def test_a_reference_that_the_body_changes_is_differentiated() -> None:
     close(effax.grad(effax.grad(looping))(0.7), effax.grad(effax.grad(by_hand))(0.7))
 
 
+@pytest.mark.slow
 def test_a_condition_that_changes_a_differentiated_reference() -> None:
     def f(x: Any) -> Any:
         q = effax.new_ref(x)
@@ -206,6 +208,7 @@ def test_a_condition_that_changes_a_differentiated_reference() -> None:
     close(effax.jit(effax.grad(f))(1.3), 5 * 1.3**4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [{}, {"max_steps": 9}, {"max_steps": 9, "checkpoint": "all"}])
 def test_effects_on_outer_references_happen_once(kind: dict[str, Any]) -> None:
     count = effax.new_ref(0.0)
@@ -251,6 +254,7 @@ def loop_with_callback(x: Any, seen: list[int], **kind: Any) -> Any:
     return lax.while_loop(lambda c: c[0] < 3, body, (0, x), **kind)[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compiled", [False, True])
 def test_side_effects_happen_once(compiled: bool) -> None:
     seen: list[int] = []

@@ -64,6 +64,7 @@ def test_results_agree_with_jax() -> None:
             np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=2e-5, err_msg=name)
 
 
+@pytest.mark.slow
 def test_compiled_and_differentiated() -> None:
     def pooled(x: Any) -> Any:
         return lax.reduce_window(x, -jnp.inf, lax.max, (2, 2), (1, 2), "SAME")

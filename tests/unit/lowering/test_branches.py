@@ -103,6 +103,7 @@ def pair(n: int) -> tuple[Any, Any]:
     )
 
 
+@pytest.mark.slow
 @each_pattern
 def test_no_array_is_copied(branches: Any) -> None:
     t, u = pair(BIG)
@@ -150,6 +151,7 @@ def test_results_are_equal(branches: Any, k: int) -> None:
         np.testing.assert_array_equal(x, y)
 
 
+@pytest.mark.slow
 def test_compiled_results_are_equal() -> None:
     for k in (0, 1, 2):
         (t, u), (v, w) = pair(BIG), pair(BIG)

@@ -101,6 +101,7 @@ def test_bytecode_compiles_as_text_does(add: CompiledModule, program: CompiledMo
     assert compile(program.portable()).donated == (1,)
 
 
+@pytest.mark.slow
 def test_a_file_is_loaded_with_or_without_its_machine_code(
     program: CompiledModule, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,7 @@ jax: Any = effax
 xlax: Any = lax
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float8_e4m3fn"])
 @pytest.mark.parametrize("n_batch", [0, 1, 2, 3])
 @pytest.mark.parametrize("wanted", [None, "float32", "float64"])

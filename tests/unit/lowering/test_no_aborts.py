@@ -124,6 +124,7 @@ def test_bits_are_read_as_dtypes_of_one_width(wrap: Any) -> None:
             wrap(partial(read, first=first, second=second))(x)
 
 
+@pytest.mark.slow
 @WRAPS
 @pytest.mark.parametrize("dtype", ["float8_e5m2", "float8_e4m3fn", "bfloat16", "float16"])
 def test_narrow_floats_are_summed_in_a_wide_dtype(wrap: Any, dtype: str) -> None:

@@ -41,6 +41,7 @@ BODY = program(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("unroll", [1, 2, 3, 7, 99])
 @pytest.mark.parametrize("length", [0, 1, 2, 7])

@@ -88,6 +88,7 @@ CASES: dict[str, tuple[Callable[[Any, Any], Any], Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_arguments(name: str) -> None:
     call, found = CASES[name]
@@ -108,6 +109,7 @@ PADS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PADS)
 @pytest.mark.parametrize("dtype", [np.float32, np.int32])
 def test_modes_of_pad(name: str, dtype: type) -> None:

@@ -87,6 +87,7 @@ def test_every_argument_is_described(module: str) -> None:
     assert [fault for name, f in found for fault in faults(name, f)] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", MODULES)
 def test_every_example_prints_its_output(module: str) -> None:
     runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.NORMALIZE_WHITESPACE)

@@ -106,6 +106,7 @@ def test_a_batch_of_right_hand_sides_shares_one_factorization() -> None:
     assert "f32[5,4,4]" not in text and "triangular_solve" in text
 
 
+@pytest.mark.slow
 def test_the_derivative_of_a_determinant_is_a_trace() -> None:
     """d log det(a) = tr(a⁻¹·da), whose imaginary part turns the sign of complex matrices."""
     real = normal(4, 4) + 4 * np.eye(4, dtype=np.float32)

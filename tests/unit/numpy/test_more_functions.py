@@ -81,6 +81,7 @@ DYNAMIC: dict[str, tuple[Callable[..., Any], int]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STATIC)
 def test_functions_are_those_of_numpy(name: str) -> None:
     f, args = STATIC[name]
@@ -91,6 +92,7 @@ def test_functions_are_those_of_numpy(name: str) -> None:
         assert found.shape == expected.shape
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DYNAMIC)
 def test_sets_are_those_of_numpy(name: str) -> None:
     f, count = DYNAMIC[name]

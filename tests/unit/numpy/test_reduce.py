@@ -36,6 +36,7 @@ OPERANDS = {
 DTYPES = ["bool", "int8", "int32", "float16", "float32", "complex64"]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_dtype_can_be_requested(name: str) -> None:

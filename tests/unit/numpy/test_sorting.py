@@ -99,6 +99,7 @@ def test_unique_of_no_elements() -> None:
         effax.jit(jnp.unique)(jnp.zeros(1))
 
 
+@pytest.mark.slow
 def test_derivatives_and_batches_of_unique() -> None:
     x = jnp.array([[3.0, 1, 3], [2, 2, 2]])
     found = effax.jit(effax.vmap(lambda x: jnp.unique(x, size=2, fill_value=0)))(x)

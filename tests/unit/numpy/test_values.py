@@ -47,6 +47,7 @@ def test_integers_divided_by_a_constant_zero_are_zero(operator: Callable[[Any], 
     assert found.tolist() == [0] * 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("name", ["gcd", "lcm"])
 def test_divisors_and_multiples_are_numpys(name: str, dtype: str) -> None:
@@ -81,6 +82,7 @@ def test_integers_are_rounded_to_tens(dtype: str, decimals: int) -> None:
 NARROW = [("int8", [100, 127, 3]), ("uint8", [200, 255, 3]), ("int16", [100, 127, 3])]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "at"), NARROW)
 @pytest.mark.parametrize(
     "call",
@@ -112,6 +114,7 @@ def test_negative_positions_of_take_along_axis_count_from_the_end() -> None:
         assert found.tolist() == wanted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("right", [False, True])
 @pytest.mark.parametrize("bins", [[1, 2, 3], [3, 2, 1], [3, 3, 1], [2], [2, 2]])
 def test_bins_are_in_either_order(bins: list[float], right: bool) -> None:
@@ -183,6 +186,7 @@ def test_the_magnitude_of_a_number_with_an_infinite_part_is_infinite() -> None:
     assert both(jnp.abs, z)[0].tolist() == [INF] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 def test_ldexp_overflows_only_where_its_result_does(dtype: str) -> None:
     limits = ml_dtypes.finfo(as_dtype(dtype))
@@ -270,6 +274,7 @@ LINES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("xp", "fp"), LINES)
 def test_interpolation_beside_an_infinity(xp: list[float], fp: list[float]) -> None:
     x = np.array([-INF, -1, 0, 0.5, 1, 1.5, 2, 3, INF], np.float32)

@@ -164,6 +164,7 @@ def traced(f: Callable[[Any], Any], x: object = 1.0) -> Jaxpr:
     return jax.make_jaxpr(f)(x).jaxpr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 def test_every_pass_keeps_its_claims(f: Callable[[Any], Any]) -> None:
     jaxpr = traced(f)
@@ -174,6 +175,7 @@ def test_every_pass_keeps_its_claims(f: Callable[[Any], Any]) -> None:
             laws.pass_keeps_its_guarantees(jaxpr, 0, pass_)
 
 
+@pytest.mark.slow
 def test_every_pass_keeps_its_claims_in_every_dtype() -> None:
     jaxpr = traced(corners_of_dtypes, np.array([1.5, -3.25, 100.7], np.float32))
     for pass_ in PASSES:

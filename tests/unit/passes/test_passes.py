@@ -229,6 +229,7 @@ def test_a_pass_of_a_plain_function() -> None:
     assert as_pass(cosine) == as_pass(cosine)
 
 
+@pytest.mark.slow
 def test_an_exception_of_a_pass_is_its_failure() -> None:
     def boom(jaxpr: Jaxpr) -> Jaxpr:
         raise KeyError(len(jaxpr.eqns) + 70)

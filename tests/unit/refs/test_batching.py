@@ -76,6 +76,7 @@ def test_all_batch_elements_write_the_same(wrap: Any) -> None:
     assert float(last[...]) == 5.0
 
 
+@pytest.mark.slow
 @EAGER_AND_JITTED
 @pytest.mark.parametrize("out_axis", [0, 1, -1])
 @pytest.mark.parametrize("axis", [0, 1, 2, -1, -2])
@@ -116,6 +117,7 @@ def test_references_in_trees_and_nested_vmap(wrap: Any) -> None:
     np.testing.assert_array_equal(refs["b"][0][...], np.arange(6.0).reshape(2, 3).T)
 
 
+@pytest.mark.slow
 @EAGER_AND_JITTED
 def test_cond_on_references_under_vmap(wrap: Any) -> None:
     ref = jax.new_ref(jnp.zeros(3))
@@ -280,6 +282,7 @@ def test_gradients_through_scanned_references(wrap: Any) -> None:
     np.testing.assert_allclose(grads[...], 1 + 2 * np.asarray(X))
 
 
+@pytest.mark.slow
 @EAGER_AND_JITTED
 def test_condition_and_body_share_a_reference(wrap: Any) -> None:
     count = jax.new_ref(0)
@@ -304,6 +307,7 @@ def test_condition_and_body_share_a_reference(wrap: Any) -> None:
     np.testing.assert_array_equal(wrap(jax.vmap(counts_itself))(jnp.asarray([2, 0]))[0], [2, 0])
 
 
+@pytest.mark.slow
 @EAGER_AND_JITTED
 def test_forward_derivatives_of_loops_on_references(wrap: Any) -> None:
     def power(x: Any) -> Any:

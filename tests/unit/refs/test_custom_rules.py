@@ -85,6 +85,7 @@ def test_the_cotangent_of_a_reference_reaches_what_it_was_made_of(kind: str, wra
     np.testing.assert_allclose(second, 2 * np.cos(X) - X * np.sin(X), rtol=1e-5)
 
 
+@pytest.mark.slow
 @WRAPS
 @EACH
 def test_references_that_batch_elements_and_iterations_share(kind: str, wrap: Any) -> None:

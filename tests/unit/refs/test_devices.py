@@ -35,6 +35,7 @@ def test_what_is_closed_over_can_be_read(way: Way) -> None:
     np.testing.assert_array_equal(fun(X), X)
 
 
+@pytest.mark.slow
 @both_ways
 def test_additions_of_devices_are_summed(way: Way) -> None:
     total, counts = jax.new_ref(0.0), jax.new_ref(jnp.zeros(4, int))
@@ -140,6 +141,7 @@ def test_batched_shard_map_and_sharded_vmap_share_captured_references() -> None:
     assert float(total[...]) == 56.0
 
 
+@pytest.mark.slow
 def test_derivatives_reach_through_shared_references() -> None:
     def plain(w: Any) -> Any:
         acc = jax.new_ref(0.0)

@@ -55,6 +55,7 @@ def loss(f: F, k: Any) -> F:
     return lambda x: sum(jnp.sum(leaf * leaf) for leaf in jax.tree.leaves(f(x, k)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PARTS)
 def test_parts_accumulate_in_place(name: str) -> None:
     f = PARTS[name]
@@ -107,6 +108,7 @@ def test_a_reference_that_the_function_changes(wrap: Any) -> None:
     np.testing.assert_allclose(grads[...], 100 + 3 * 2 * np.sin(2) * np.cos(2), rtol=1e-6)
 
 
+@pytest.mark.slow
 @EAGER_AND_JITTED
 def test_a_part_of_a_reference_that_the_function_changes(wrap: Any) -> None:
     def g(ref: Any, x: Any, k: Any) -> Any:
@@ -221,6 +223,7 @@ def test_an_accumulator_in_a_wider_dtype(dtype: str, wrap: Any) -> None:
     np.testing.assert_array_equal(grads[...], wanted)
 
 
+@pytest.mark.slow
 @EAGER_AND_JITTED
 def test_a_pullback_and_its_references_enter_jit(wrap: Any) -> None:
     grads = jax.new_ref(0.0)
@@ -288,6 +291,7 @@ def test_microbatches_of_a_scanned_model(wrap: Any) -> None:
     assert not re.search(r"f32\[5,3,4,4\]", text), "gradients of microbatches are arrays"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrap", [lambda f: f, effax.jit], ids=["eager", "jit"])
 @pytest.mark.parametrize("factor", [3.0, np.float32(3), jnp.float32(3)])
 def test_jvp_and_linearize_of_a_reference_beside_a_number(wrap: Any, factor: Any) -> None:

@@ -56,6 +56,7 @@ def test_a_new_reference_has_its_own_memory(wrap: Any) -> None:
     assert len({r.unsafe_buffer_pointer() for r in (first, second, third)}) == 3
 
 
+@pytest.mark.slow
 def test_the_address_stays_the_same() -> None:
     r = jax.new_ref(jnp.arange(3.0))
     address = r.unsafe_buffer_pointer()
@@ -93,6 +94,7 @@ WRITES: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRITES)
 def test_an_eager_write_touches_what_it_writes(name: str) -> None:
     r = jax.new_ref(jnp.zeros(HUGE))
@@ -169,6 +171,7 @@ def pickled(x: Any) -> Any:
     return pickle.loads(pickle.dumps(x))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("again", [copy.deepcopy, pickled])
 def test_copies_and_pickles_are_references_of_their_own(again: Any) -> None:
     r = jax.new_ref(0.0)

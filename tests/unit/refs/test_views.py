@@ -57,6 +57,7 @@ def test_views_of_views(chain: list[Any], jitted: bool) -> None:
     np.testing.assert_array_equal(r[...], wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
 def test_traced_positions_in_views(wrap: Any) -> None:
     r = jax.new_ref(START)

@@ -113,6 +113,7 @@ def test_points_between_elements() -> None:
         ndimage.map_coordinates(line, [outside], 3)
 
 
+@pytest.mark.slow
 def test_grids() -> None:
     grid = (np.array([0.0, 1.0, 3.0]), np.array([0.0, 2.0]))
     values = grid[0][:, None] + 10 * grid[1]

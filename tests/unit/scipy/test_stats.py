@@ -107,6 +107,7 @@ def test_ranks_and_modes() -> None:
         stats.rankdata(x, "first")
 
 
+@pytest.mark.slow
 def test_estimated_densities() -> None:
     samples = np.array([-1.0, 0.0, 2.0, 2.5])
     kde = stats.gaussian_kde(samples, weights=np.array([1.0, 2.0, 1.0, 1.0]))

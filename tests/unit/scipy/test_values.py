@@ -88,6 +88,7 @@ def check(found: dict[str, list[Any]], dtype: Any) -> None:
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_evaluated_values_are_scipys(dtype: type) -> None:
     with effax.enable_x64(dtype is np.float64):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 
 from effax.ir.edit.alpha import renumbered
@@ -19,6 +20,7 @@ def test_equal_programs_share_everything(jaxpr: Jaxpr) -> None:
     assert changed_counts(jaxpr, jaxpr) == "the same primitives"
 
 
+@pytest.mark.slow
 @given(programs(ANYTHING))
 def test_dce_adds_no_equation(jaxpr: Jaxpr) -> None:
     small = dce(jaxpr, [i == 0 for i in range(len(jaxpr.outs))]).unwrap().jaxpr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 
 from effax import show
@@ -74,6 +75,7 @@ def brute_force(jaxpr: Jaxpr) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 @given(programs(ANYTHING))
 def test_live_bytes_agree_with_the_definition(jaxpr: Jaxpr) -> None:
     flat = [eqn for eqn in jaxpr.eqns if not eqn.prim.subjaxprs()]
@@ -88,6 +90,7 @@ def test_live_bytes_agree_with_the_definition(jaxpr: Jaxpr) -> None:
     assert found.at < 0 or sum(size for _, size in found.largest) == found.peak
 
 
+@pytest.mark.slow
 @given(programs(ANYTHING))
 def test_live_values_at_the_peak_add_up_with_subjaxprs(jaxpr: Jaxpr) -> None:
     found = profile(jaxpr)

@@ -77,6 +77,7 @@ def may_take_all(
     assert not jaxpr.eqns, "an equation"
 
 
+@pytest.mark.slow
 def test_what_a_law_takes_is_given_with_a_default_or_without() -> None:
     with pytest.raises(LawBroken) as caught:
         check_law(wants_all, step=dce, examples=20)

@@ -135,6 +135,7 @@ def test_a_primitive_is_not_run_where_it_does_not_end() -> None:
     assert "evaluations stopped after 2000 equations and 20 seconds" in str(checked)
 
 
+@pytest.mark.slow
 def test_a_primitive_that_never_ends_is_inconclusive() -> None:
     loop = (
         parse("""{ lambda ; a:f32[]. let

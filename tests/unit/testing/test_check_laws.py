@@ -51,6 +51,7 @@ def test_a_wrong_rule_is_found_and_made_small() -> None:
     assert any(isinstance(eqn.prim, p.Sin) for eqn in program.eqns)
 
 
+@pytest.mark.slow
 def test_a_wrong_pass_is_found() -> None:
     def lazy(jaxpr: Jaxpr, used: Mask) -> Dce:
         made = dce(jaxpr, used)

@@ -152,6 +152,7 @@ def test_a_rule_with_parameters_is_met_in_the_programs_of_the_caller() -> None:
     assert name == rule.name and met > 5
 
 
+@pytest.mark.slow
 def test_the_catalogue_has_all_pairs() -> None:
     names = {
         (by_var[first].prim.name, eqn.prim.name)

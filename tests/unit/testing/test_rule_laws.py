@@ -60,6 +60,7 @@ def test_random_values_are_tried() -> None:
         rule_is_sound(SQUARES)
 
 
+@pytest.mark.slow
 def test_a_guarantee_that_is_none_is_refused() -> None:
     with pytest.raises(LawBroken, match="the guarantee of a rule is not valid"):
         rule_is_sound(INVERSE, guarantee=Guarantee.IDEMPOTENT)
@@ -74,6 +75,7 @@ LAST = Seq(App(p.Swap, r, y, i))
 ONE = parse("{ lambda ; a:Ref{f32[]} b:f32[]. let a[...] <- b in () }")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "why"),
     [

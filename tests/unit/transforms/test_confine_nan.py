@@ -67,6 +67,7 @@ NESTED: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NESTED)
 def test_a_nan_element_stays_in_its_row_and_column_through_regions(name: str) -> None:
     f = NESTED[name]

@@ -231,6 +231,7 @@ def compiled(jaxpr: Jaxpr, *values: object) -> list[np.ndarray]:
     return [xla.to_numpy(x) for x in program.executable(given)]
 
 
+@pytest.mark.slow
 def test_effects_keep_their_order_when_it_is_lowered() -> None:
     log: list[float] = []
     b = Builder([R, F])

@@ -612,6 +612,7 @@ def busy(n: int) -> Jaxpr:
     return program([p.R, p.R, p.F], body)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "step",
     [step for step in ALL if step not in (dce, inline, loop_carries)],

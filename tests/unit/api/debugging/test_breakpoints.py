@@ -34,6 +34,7 @@ def talk(commands: str, wrap: Any = lambda f: f) -> tuple[Any, str]:
     return wrap(outer)(jnp.float32(2.0)), out.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrap", [lambda f: f, jax.jit, jax.grad], ids=["eager", "jit", "grad"])
 def test_values_of_frames(wrap: Any) -> None:
     result, text = talk("p z\np label\nz * SCALE\nu\npp tree\nd\np nothing\nc\n", wrap)
@@ -43,6 +44,7 @@ def test_values_of_frames(wrap: Any) -> None:
         assert shown in text
 
 
+@pytest.mark.slow
 def test_batches_stop_for_each_element() -> None:
     out = io.StringIO()
 
@@ -54,16 +56,19 @@ def test_batches_stop_for_each_element() -> None:
     assert out.getvalue().count("breakpoint at") == 2
 
 
+@pytest.mark.slow
 def test_lines_and_frames() -> None:
     _, text = talk("l\nw\n\n")
     assert "->" in text and "debug.breakpoint(" in text and "outer()" in text
 
 
+@pytest.mark.slow
 def test_the_run_ends() -> None:
     with pytest.raises(Interrupted, match="ended at a breakpoint"):
         talk("q\n")
 
 
+@pytest.mark.slow
 def test_options() -> None:
     assert jnp.all(
         debug.breakpoint(token=jnp.ones(1), stdin=io.StringIO("c\n"), stdout=io.StringIO()) == 1

@@ -60,6 +60,7 @@ def test_a_wrong_pass_is_found_at_its_equation() -> None:
     assert "<pre>" in found._repr_html_()
 
 
+@pytest.mark.slow
 def test_passes_in_between_are_passed_over() -> None:
     changed = jax.jit(f, passes=[simplify, wrong, cse, dce])
     found = first_difference(f, changed)(X)

@@ -394,6 +394,7 @@ def test_functions_return_sequences_too() -> None:
     laws.rule_is_sound(RewriteRule("r", App(p.Neg, App(p.Neg, x)), x, NUMBERS))
 
 
+@pytest.mark.slow
 def test_patterns_of_one_rule_are_found_by_class_only() -> None:
     program = accesses(50)
     unrelated = rewriting([RULES["cumsum"], RULES["square_matrix"], RULES["sine_and_cosine"]])

@@ -265,6 +265,7 @@ def test_grad_emits_no_dead_or_duplicate_equations() -> None:
     assert without_dead(jaxpr, RULES) == jaxpr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrap", [lambda f: f, effax.jit])
 def test_grad_evaluates_and_compiles_the_same(
     wrap: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
