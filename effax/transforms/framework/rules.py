@@ -294,6 +294,7 @@ class Rules(Generic[P_contra]):
         unroll: for loops; None: the primitive is not unrolled.
         pvary: None: ``pvary`` is inserted in the regions.
         takes_mask: whether the batch rule takes the mask, apart from effects and loops.
+        tests_nan: whether the result on two equal operands is True at nan and False at numbers.
     """
 
     jvp: JvpRule[P_contra] | Unsupported
@@ -306,6 +307,7 @@ class Rules(Generic[P_contra]):
     unroll: UnrollRule | None = None
     pvary: PvaryRule[P_contra] | None = None
     takes_mask: Callable[[P_contra], bool] | None = None
+    tests_nan: bool = False
 
 
 class HasRules(Primitive):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from effax.ir import prims as p
@@ -106,6 +107,7 @@ def _constants() -> RuleSet:
 
 RULES: Final[RuleSet] = (
     _constants()
+    .extend(p.Ne, replace(constant(), tests_nan=True))
     .extend(p.Max, pointwise(_extremum_jvp))
     .extend(p.Min, pointwise(_extremum_jvp))
     .extend(p.Clamp, pointwise(_clamp_jvp))

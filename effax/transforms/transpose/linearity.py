@@ -20,6 +20,7 @@ from effax.ir.types import Type, is_inexact
 from effax.transforms.framework.propagation import Mask, mentions_refs
 from effax.transforms.framework.rules import Indivisible, PartialEvalOut, RuleSet
 from effax.transforms.optimize.dce import dce
+from effax.transforms.rules.common.arrays import zeros
 
 Kind = int
 """The dependence of a value on linear inputs; the greatest of its operands' kinds."""
@@ -74,7 +75,8 @@ Splitter = Callable[[RuleSet, Call], PartialEvalOut | None]
 class Linearity:
     """The kinds of all values, from one sweep forward.
 
-    A call that is linear in part sets ``mixed``; ``split`` splits it if it can.
+    A call that is linear in part sets ``mixed``; ``split`` splits it if it can. So does a test for
+    nan of a linear value: it is fixed, since a linear program is the same for all numbers.
     """
 
     nonlinear_effects: bool
@@ -91,6 +93,7 @@ class Linearity:
         # The operand kinds of each equation; None: it is fixed.
         self.steps: list[Kinds | None] = []
         self.splits: dict[int, tuple[PartialEvalOut, Kinds]] = {}
+        self.nan_tests: set[int] = set()
         # Whether a linear equation also has effects that do not depend on linear inputs.
         self.nonlinear_effects = False
         kinds, push = self.kinds, self.steps.append
@@ -100,6 +103,11 @@ class Linearity:
             top = WANTED if WANTED in given else UNWANTED if UNWANTED in given else FIXED
             if top and prim.subjaxprs() and prim.regions():
                 push(self._call(eqn, given))
+                continue
+            if top and len(args) == 2 and args[0] == args[1] and rules.of(prim).tests_nan:
+                self.mixed = True
+                self.nan_tests.add(len(self.steps))
+                push(None)
                 continue
             made = False
             for v in outs:
@@ -231,12 +239,17 @@ def is_mixed(eqn: Eqn, kinds: Kinds, linear_outs: Mask) -> bool:
 
 
 def split_calls(jaxpr: Jaxpr, found: Linearity) -> Jaxpr:
-    """Return the program with each split call replaced by its known and unknown jaxprs, inlined."""
+    """Return the program with each split call replaced by its known and unknown jaxprs, inlined.
+
+    Tests of linear values for nan are replaced by False.
+    """
     made = Rewriter(jaxpr)
     for i, eqn in enumerate(jaxpr.eqns):
         args = made.operands(eqn)
         if i in found.splits:
             made.replace(eqn, _inline_split(made.b, *found.splits[i], args))
+        elif i in found.nan_tests:
+            made.replace(eqn, [zeros(made.b, v.type) for v in eqn.outs])
         else:
             made.keep(eqn, args)
     return made.build(made.results())

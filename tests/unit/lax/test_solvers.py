@@ -197,3 +197,19 @@ def test_a_root_of_a_system() -> None:
     jacobian = np.linalg.inv(np.asarray(A) + 3 * np.diag(x**2))
     np.testing.assert_allclose(effax.jacfwd(f)(B), jacobian, rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose(effax.jacrev(f)(B), jacobian, rtol=1e-3, atol=1e-5)
+
+
+def test_a_tangent_solve_by_the_jacobian_of_a_linear_function() -> None:
+    # Its columns are tested for nan at the point of differentiation, which is transposed.
+    def f(b: Any) -> Any:
+        def newton(f: Any, x: Any) -> Any:
+            return lax.fori_loop(0, 8, lambda _, x: x - tangent(lambda v: A @ v, f(x)), x)
+
+        def tangent(g: Any, y: Any) -> Any:
+            return jnp.linalg.solve(effax.jacobian(g)(y), y)
+
+        return lax.custom_root(lambda x: A @ x - b**2, b * 0, newton, tangent)
+
+    jacobian = np.linalg.inv(np.asarray(A)) @ np.diag(2 * np.asarray(B))
+    np.testing.assert_allclose(effax.jacrev(f)(B), jacobian, rtol=1e-4)
+    np.testing.assert_allclose(effax.jit(effax.jacrev(f))(B), jacobian, rtol=1e-4)
