@@ -84,7 +84,7 @@ def nested(g: ProgramBuilder) -> None:
     everything = whole(ref.type.shape)
     value = _moderate(g, g.value(part_type(ref, everything, []), g.is_linear(ref)))
     swap, load = p.Swap(everything), p.Get(everything)
-    stores, may_add = g.choose.chance(65), ref.type.dtype.kind != "b"
+    stores, may_add = g.choose.chance(60), ref.type.dtype.kind != "b"
     operands: list[Atom] = [ref, value]
     body = _store(g, operands) if stores else _load(operands)
     if g.choose.chance(35):
@@ -95,7 +95,7 @@ def nested(g: ProgramBuilder) -> None:
         body = b.finish(b.emit(inner, b.binders))
     prim, before, after = enclosed(kind, body, g.predicate())
     magnitude = max(g.magnitude(ref), 4.0)
-    adds = may_add and g.choose.chance(40)
+    adds, is_dead = may_add and g.choose.chance(25), g.choose.chance(75)
 
     def outer() -> None:
         if stores:
@@ -105,7 +105,7 @@ def nested(g: ProgramBuilder) -> None:
             g.emit(p.AddUpdate(everything), ref, value)
             return
         old = g.one(swap, ref, value, magnitude=magnitude)
-        if g.choose.chance(70):
+        if is_dead:
             # A store, whose result is not used.
             g.arrays.remove(old)
             g.used.add(old.id)
