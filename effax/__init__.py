@@ -58,8 +58,6 @@ from effax.api.devices import (
     effects_barrier,
     local_device_count,
     local_devices,
-    make_array_from_callback,
-    make_array_from_single_device_arrays,
     print_environment_info,
     process_count,
     process_index,
@@ -69,6 +67,11 @@ from effax.api.jacobian import hessian, jacfwd, jacrev
 from effax.api.jacobian import jacrev as jacobian
 from effax.api.jit import jit
 from effax.api.linear import linear_transpose
+from effax.api.make_arrays import (
+    make_array_from_callback,
+    make_array_from_process_local_data,
+    make_array_from_single_device_arrays,
+)
 from effax.api.naming import named_call
 from effax.api.pmap import pmap
 from effax.api.remat import checkpoint, remat
@@ -209,6 +212,7 @@ __all__ = [
     "local_devices",
     "log_compiles",
     "make_array_from_callback",
+    "make_array_from_process_local_data",
     "make_array_from_single_device_arrays",
     "make_jaxpr",
     "make_mesh",

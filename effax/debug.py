@@ -5,7 +5,7 @@ them, nor reorders those that are ``ordered``. ``explore`` evaluates a call an e
 forward and back; ``prompt`` does so by commands, and
 ``breakpoint`` stops a run at a line. ``first`` finds the first equation whose result
 is nan, infinite, out of bounds, or has another property; ``first_difference`` where two programs
-part.
+part. ``visualize_array_sharding`` draws which device has which part of an array.
 """
 
 from __future__ import annotations
@@ -18,6 +18,11 @@ from effax.api.debugging.printing import debug_callback as callback
 from effax.api.debugging.printing import debug_print as print
 from effax.api.debugging.prompt import prompt
 from effax.api.debugging.session import RefWrite, Session
+from effax.api.debugging.shardings import (
+    inspect_array_sharding,
+    visualize_array_sharding,
+    visualize_sharding,
+)
 from effax.ir.eval.stepping.origins import Origin
 
 __all__ = [
@@ -32,6 +37,9 @@ __all__ = [
     "explore",
     "first",
     "first_difference",
+    "inspect_array_sharding",
     "print",
     "prompt",
+    "visualize_array_sharding",
+    "visualize_sharding",
 ]

@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import TypeVar
 
 import numpy as np
 
 from effax import tree
-from effax.arrays.argument_checks import integers
-from effax.arrays.array import Array, DTypeLike
+from effax.arrays.array import Array
 from effax.arrays.creation import asarray
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.placed import placement
@@ -47,9 +45,12 @@ def devices(backend: str | None = None) -> list[Device]:
     return found
 
 
-def local_devices(*, backend: str | None = None) -> list[Device]:
-    """Return the devices of this process, which are all there are. Raises as :func:`devices`."""
-    return devices(backend)
+def local_devices(process_index: int | None = None, *, backend: str | None = None) -> list[Device]:
+    """Return the devices of this process, or of the one of a number. Raises as :func:`devices`."""
+    from effax.lowering import xla
+
+    here = xla.process_index() if process_index is None else process_index
+    return [d for d in devices(backend) if d.process_index == here]
 
 
 def device_count(backend: str | None = None) -> int:
@@ -59,7 +60,7 @@ def device_count(backend: str | None = None) -> int:
 
 def local_device_count(backend: str | None = None) -> int:
     """Return the number of devices of this process. Raises as :func:`devices`."""
-    return len(devices(backend))
+    return len(local_devices(backend=backend))
 
 
 def default_backend() -> str:
@@ -68,15 +69,16 @@ def default_backend() -> str:
 
 
 def process_index(backend: str | None = None) -> int:
-    """Return 0: computations use the devices of one process. Raises as :func:`devices`."""
+    """Return the number of this process, from 0 on. Raises as :func:`devices`."""
+    from effax.lowering import xla
+
     devices(backend)
-    return 0
+    return xla.process_index()
 
 
 def process_count(backend: str | None = None) -> int:
-    """Return 1: computations use the devices of one process. Raises as :func:`devices`."""
-    devices(backend)
-    return 1
+    """Return the number of processes. Raises as :func:`devices`."""
+    return len({d.process_index for d in devices(backend)})
 
 
 def device_put(
@@ -91,14 +93,14 @@ def device_put(
 
     Args:
         x: a tree of arrays and numbers.
-        device: None, the first device, where all arrays are, or a sharding, which the array then
-            has; or a tree prefix of these.
-        src: ignored: arrays are on one device.
+        device: None, which changes nothing; a device, or a sharding, which the array then has; or a
+            tree prefix of these.
+        src: ignored: an array knows where it is.
         donate: whether the memory of arrays moves to the results; a later use of them is an error.
         may_alias: False for memory that no array of ``x`` shares.
 
     Raises:
-        BadArgument: ``device`` is another one, or a sharding over others.
+        BadArgument: ``device`` is no device.
         IllTyped: a leaf is a reference, or does not convert to an array; or a sharding does not
             divide it.
 
@@ -141,7 +143,7 @@ def _put(leaf: object, sharding: Sharding | None, donated: bool, aliased: bool) 
     if sharding is not None:
         sharding.shard_shape(made.shape)
     if not isinstance(made, DeviceArray):
-        return made
+        return made.placed(sharding)
     if made is leaf and (donated or not aliased):
         made = DeviceArray(np.array(made.numpy()), made.type)
         if donated and isinstance(leaf, DeviceArray):
@@ -159,49 +161,6 @@ def copy_to_host_async(x: T) -> T:
         if copy is not None:
             copy()
     return x
-
-
-def make_array_from_callback(
-    shape: Sequence[int],
-    sharding: Sharding,
-    data_callback: Callable[[tuple[slice, ...]], object],
-    dtype: DTypeLike | None = None,
-) -> Array:
-    """Return an array whose parts are the results of a function of their indices.
-
-    Args:
-        shape: the shape of the array.
-        sharding: its sharding, over the first device.
-        data_callback: function of an index of the array to that part; it is called for the whole.
-        dtype: its dtype; by default that of the part.
-
-    Raises:
-        BadArgument: ``sharding`` has another device.
-        IllTyped: the part has another shape.
-    """
-    sizes = integers(shape, "make_array_from_callback: shape")
-    made = asarray(np.asarray(data_callback((slice(None),) * len(sizes))), dtype)
-    if made.shape != sizes:
-        raise IllTyped(
-            "make_array_from_callback: the part has another shape", str(sizes), str(made.shape)
-        )
-    return _put(made, placement(sharding, "make_array_from_callback"), False, True)
-
-
-def make_array_from_single_device_arrays(
-    shape: Sequence[int], sharding: Sharding, arrays: Sequence[Array]
-) -> Array:
-    """Return the array of a shape whose only part is the one of ``arrays``.
-
-    Raises:
-        BadArgument: ``sharding`` has another device, or there are several parts.
-        IllTyped: the part has another shape.
-    """
-    if len(arrays) != 1:
-        raise BadArgument(
-            "arrays are on one device: they have one part", "one array", str(len(arrays))
-        )
-    return make_array_from_callback(shape, sharding, lambda _: arrays[0])
 
 
 def process_indices(backend: str | None = None) -> list[int]:

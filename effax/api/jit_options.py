@@ -11,7 +11,7 @@ from effax.api.devices import devices
 from effax.api.dispatch import Runner
 from effax.api.static import StaticArgs
 from effax.arrays.device_array import DeviceArray
-from effax.arrays.placed import check_device, placement
+from effax.arrays.placed import check_first_device, placement
 from effax.arrays.sharding import PartitionSpec, Sharding
 from effax.arrays.tracing import FlatFunction
 from effax.ir.errors import BadArgument
@@ -78,7 +78,7 @@ class JitOptions(NamedTuple):
         if self.backend is not None:
             devices(self.backend)
         if self.device is not None:
-            check_device(self.device, "jit: device")
+            check_first_device(self.device, "jit: device")
         n_consts = len(flat.consts)
         types = flat.jaxpr.in_types[n_consts:]
         outs = [t for t in flat.jaxpr.out_types if isinstance(t, ArrayType)]

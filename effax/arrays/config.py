@@ -131,9 +131,9 @@ def _known(name: str) -> str:
 def _checked(setting: str, value: object) -> object:
     value = checked_setting(setting, value)
     if setting == "default_device" and value is not None:
-        from effax.arrays.placed import check_device
+        from effax.arrays.placed import check_first_device
 
-        check_device(value, "default_device")
+        check_first_device(value, "default_device")
     if setting == "num_cpu_devices" and isinstance(value, int) and value > 0:
         _start_with(value)
     if setting == "platforms" and value is not None:

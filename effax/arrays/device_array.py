@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from effax.lowering.xla import Buffer
 
 
-@final
 class DeviceArray(Array):
-    """An array with a value: in memory, in a device buffer, or in both (copied on demand)."""
+    """An array with a value: in memory, in a device buffer, or in both (copied on demand).
+
+    It is on the first device; a :class:`~effax.arrays.placed_array.PlacedArray` is on others.
+    """
 
     # An array without a sharding of its own has no `_sharding`: one slot less to set for each.
     __slots__ = ("_buffer", "_sharding", "_type", "_value")
@@ -66,7 +68,14 @@ class DeviceArray(Array):
             return super().sharding
 
     def placed(self, sharding: Sharding | None) -> DeviceArray:
-        if sharding is None or (sharding == self.sharding):
+        if sharding is None:
+            return self
+        place = sharding.placement(len(self.shape))
+        if place is not None:
+            from effax.arrays.placed_array import placed_array
+
+            return placed_array(self, sharding)
+        if sharding == self.sharding:
             return self
         made = DeviceArray(self._value, self._type, self._buffer)
         made._sharding = sharding
@@ -82,7 +91,7 @@ class DeviceArray(Array):
     @property
     def _base_array(self) -> DeviceArray:
         """Return the words of keys, under JAX's private name."""
-        key = as_key_dtype(self._type.dtype)
+        key = as_key_dtype(self.type.dtype)
         if key is None:
             raise AttributeError("an array of numbers has no `_base_array`; arrays of keys do")
         words = words_of(self.numpy(), key)
@@ -110,19 +119,19 @@ class DeviceArray(Array):
         return int(device[0]), int(device[1])
 
     def __repr__(self) -> str:
-        key = as_key_dtype(self._type.dtype)
+        key = as_key_dtype(self.type.dtype)
         if key is not None:
             words = words_of(self.numpy(), key)
             return f"Array({self.shape}, dtype={key}) overlaying:\n{words}"
         shown = np.array2string(self.numpy(), separator=", ", prefix="Array(")
-        weak = ", weak_type=True" if self._type.weak else ""
-        return f"Array({shown}, dtype={self._type.dtype}{weak})"
+        weak = ", weak_type=True" if self.type.weak else ""
+        return f"Array({shown}, dtype={self.type.dtype}{weak})"
 
     def __str__(self) -> str:
-        return repr(self) if is_key_dtype(self._type.dtype) else str(self.numpy())
+        return repr(self) if is_key_dtype(self.type.dtype) else str(self.numpy())
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_restored, (np.array(self.numpy()), self._type))
+        return (_restored, (np.array(self.numpy()), self.type))
 
     def __copy__(self) -> DeviceArray:
         return self

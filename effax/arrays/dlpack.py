@@ -5,7 +5,7 @@ from __future__ import annotations
 from effax.arrays.array import Array, DTypeLike
 from effax.arrays.config import allowed
 from effax.arrays.device_array import DeviceArray
-from effax.arrays.placed import check_device
+from effax.arrays.placed import check_first_device
 from effax.arrays.promotion import converted
 from effax.ir.dtypes import as_dtype
 from effax.ir.errors import BadArgument
@@ -39,7 +39,7 @@ def from_dlpack(
             found=type(external_array).__name__,
         )
     if device is not None:
-        check_device(device, "from_dlpack")
+        check_first_device(device, "from_dlpack")
     buffer = xla.from_dlpack(external_array, copy)
     made = DeviceArray(None, xla.buffer_array_type(buffer), buffer)
     return converted(made, allowed(made.dtype), False)

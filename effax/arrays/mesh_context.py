@@ -8,14 +8,8 @@ from typing import ParamSpec, TypeVar, cast
 
 from effax.arrays.argument_checks import axis_names_of, integers
 from effax.arrays.array import Array
-from effax.arrays.sharding import (
-    MESHES,
-    AxisType,
-    Mesh,
-    NamedSharding,
-    PartitionSpec,
-    Sharding,
-)
+from effax.arrays.mesh import MESHES, AxisType, Mesh
+from effax.arrays.sharding import NamedSharding, PartitionSpec, Sharding
 from effax.ir.errors import BadArgument
 from effax.ir.types import Unsharded
 
@@ -216,12 +210,13 @@ def constrained(x: Array, place: object, what: str) -> Array:
     """
     if place is None or isinstance(place, Unsharded):
         return x
-    sharding = _resolved(place, what)
+    sharding = resolved(place, what)
     sharding.shard_shape(x.shape)
     return x.placed(sharding)
 
 
-def _resolved(place: object, what: str) -> Sharding:
+def resolved(place: object, what: str) -> Sharding:
+    """Return a sharding; that of a specification is over the mesh in use. Raises BadArgument."""
     mesh = _current()
     if isinstance(place, Sharding):
         return place

@@ -22,8 +22,8 @@ class Shard:
     Attributes:
         device: the device.
         index: the part, as an index of the array.
-        replica_id: 0: each part is on one device.
-        data: the array of the part.
+        replica_id: the number of the device among those that have this part.
+        data: the array of the part, on the device; None where that is of another process.
     """
 
     device: Device
@@ -33,7 +33,7 @@ class Shard:
 
 
 class OnDevice:
-    """The placement of an array, which is on the first device."""
+    """The placement of an array, which is on the first device unless a subclass says otherwise."""
 
     __slots__ = ()
 
@@ -92,7 +92,7 @@ class OnDevice:
         return self._array()
 
     def to_device(self, device: Device | Sharding, *, stream: int | None = None) -> Array:
-        """Return the array on a device. Raises BadArgument for another than the first one."""
+        """Return the array on a device, or with a sharding. Raises BadArgument."""
         del stream
         return self.placed(placement(device, "to_device"))
 
@@ -122,14 +122,26 @@ class OnDevice:
 
 
 def check_device(device: object, what: str) -> None:
-    """Raise BadArgument unless a device is the first one, where all arrays are, or its platform."""
+    """Raise BadArgument unless a device is one of the devices, or their platform."""
+    known = devices()
+    if device not in (*known, known[0].platform):
+        raise BadArgument(
+            f"{what}: there is no such device",
+            expected=f"None or one of {', '.join(map(str, known))}",
+            found=f"{device!r:.80}",
+            remedy="see `effax.devices()`; `shard_map` distributes a computation",
+        )
+
+
+def check_first_device(device: object, what: str) -> None:
+    """Raise BadArgument unless a device is the first one, or its platform."""
     first = devices()[0]
     if device not in (first, first.platform):
         raise BadArgument(
-            f"{what}: arrays are on the first device only",
+            f"{what} is the first device",
             expected=f"None or {first}",
             found=f"{device!r:.80}",
-            remedy="`shard_map` distributes a computation",
+            remedy="place the arguments: `device_put(x, device)`",
         )
 
 
@@ -142,15 +154,15 @@ def placement(device: object, what: str) -> Sharding | None:
     """Return the sharding that a device, a sharding or None denotes; None for that of a type.
 
     Raises:
-        BadArgument: it has other devices than the first one, or is none of these.
+        BadArgument: it is none of these, or a specification without a mesh in use.
     """
-    from effax.arrays.sharding import Sharding, SingleDeviceSharding
+    from effax.arrays.mesh_context import resolved
+    from effax.arrays.sharding import PartitionSpec, Sharding, SingleDeviceSharding
 
-    if isinstance(device, Sharding):
-        for x in device.device_set:
-            check_device(x, what)
-        return device
+    if isinstance(device, Sharding | PartitionSpec):
+        return resolved(device, what)
     if device is None or isinstance(device, Unsharded):
         return None
     check_device(device, what)
-    return SingleDeviceSharding(devices()[0])
+    found = next((d for d in devices() if d == device), devices()[0])
+    return SingleDeviceSharding(found)

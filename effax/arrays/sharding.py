@@ -7,233 +7,24 @@ A mesh is a grid of devices with named axes. The devices do not change the meani
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass
-from enum import Enum, auto
 from math import prod
-from typing import Final
 
 import numpy as np
 
 from effax.arrays.argument_checks import axis_names_of, integers
-from effax.ir.axes import Axes, Axis
-from effax.ir.errors import BadArgument
-from effax.ir.partition import Spec, local_type, spec_text
+from effax.arrays.mesh import AxisType, Mesh, make_mesh
+from effax.ir.errors import IllTyped
+from effax.ir.memo import memoize
+from effax.ir.partition import Spec, blocks, check_spec, local_type, names_in, spec_text
 from effax.ir.types import Shape, array_type
+from effax.lowering import xla
 from effax.lowering.xla import Device, devices
 
 __all__ = [
     "AxisType", "Mesh", "NamedSharding", "P", "PartitionSpec", "Sharding", "SingleDeviceSharding",
     "make_mesh",
 ]  # fmt: skip
-
-
-class AxisType(Enum):
-    """Kinds of axes of a mesh, by the origin of shardings; they change no value."""
-
-    Auto = auto()
-    Explicit = auto()
-    Manual = auto()
-
-    def __repr__(self) -> str:
-        return self.name
-
-
-class Mesh:
-    """A grid of devices whose axes have names.
-
-    Args:
-        devices: an array of devices (``effax.devices()``, in a NumPy array or nested lists), or the
-            sizes of the axes: then the devices are numbers.
-        axis_names: one name an axis.
-        axis_types: one type an axis, or one for all; ``AxisType.Auto`` if left out.
-
-    Raises:
-        BadArgument: the numbers of names and axes differ, a name is invalid, or an axis is empty.
-    """
-
-    __slots__ = ("_axes", "_axis_types", "_devices")
-
-    _axes: Axes
-    _axis_types: tuple[AxisType, ...]
-    _devices: np.ndarray
-
-    def __init__(
-        self,
-        devices: object,
-        axis_names: str | Sequence[str],
-        axis_types: AxisType | Sequence[AxisType] | None = None,
-    ) -> None:
-        grid = _grid(devices)
-        names = axis_names_of(axis_names, "Mesh: axis_names") if grid.ndim else ()
-        if len(names) != grid.ndim:
-            raise BadArgument(
-                "a mesh has one name for each of its axes",
-                expected=f"{grid.ndim} names",
-                found=repr(axis_names),
-            )
-        if not grid.size:
-            raise BadArgument(
-                "a mesh has at least one device along each axis",
-                expected="sizes of at least 1",
-                found=str(grid.shape),
-            )
-        grid.setflags(write=False)
-        object.__setattr__(self, "_devices", grid)
-        axes = tuple([Axis(name, n) for name, n in zip(names, grid.shape, strict=True)])
-        object.__setattr__(self, "_axes", axes)
-        object.__setattr__(self, "_axis_types", _axis_types(axis_types, len(axes)))
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a mesh is immutable: cannot set {name}")
-
-    @property
-    def axis_types(self) -> tuple[AxisType, ...]:
-        """Return the types of the axes."""
-        return self._axis_types
-
-    @property
-    def empty(self) -> bool:
-        """Return whether the mesh has no axes."""
-        return not self._axes
-
-    @property
-    def are_all_axes_auto(self) -> bool:
-        """Return whether every axis is of ``AxisType.Auto``."""
-        return set(self._axis_types) <= {AxisType.Auto}
-
-    @property
-    def are_all_axes_explicit(self) -> bool:
-        """Return whether there are axes, all of ``AxisType.Explicit``."""
-        return set(self._axis_types) == {AxisType.Explicit}
-
-    @property
-    def are_all_axes_manual(self) -> bool:
-        """Return whether there are axes, all of ``AxisType.Manual``."""
-        return set(self._axis_types) == {AxisType.Manual}
-
-    @property
-    def axes(self) -> Axes:
-        """Return the names and sizes of the axes."""
-        return self._axes
-
-    @property
-    def axis_names(self) -> tuple[str, ...]:
-        """Return the names of the axes."""
-        return tuple([axis.name for axis in self._axes])
-
-    @property
-    def axis_sizes(self) -> tuple[int, ...]:
-        """Return the sizes of the axes."""
-        return tuple([axis.size for axis in self._axes])
-
-    @property
-    def shape(self) -> dict[str, int]:
-        """Return the sizes of the axes, by name."""
-        return {axis.name: axis.size for axis in self._axes}
-
-    @property
-    def devices(self) -> np.ndarray:
-        """Return the grid of the devices, or of their numbers."""
-        return self._devices
-
-    @property
-    def size(self) -> int:
-        """Return the number of devices."""
-        return int(self._devices.size)
-
-    def __enter__(self) -> Mesh:
-        """Use the mesh until the end of the context, as :func:`effax.sharding.set_mesh` does."""
-        MESHES.set((*MESHES.get(), self))
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        MESHES.set(MESHES.get()[:-1])
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Mesh):
-            return NotImplemented
-        same = list(self._devices.flat) == list(other._devices.flat)
-        return self._axes == other._axes and self._axis_types == other._axis_types and same
-
-    def __hash__(self) -> int:
-        return hash(self._axes)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (Mesh, (self.axis_sizes, self.axis_names, self.axis_types))
-
-    def __repr__(self) -> str:
-        shown = ", ".join(f"{axis.name!r}: {axis.size}" for axis in self._axes)
-        return f"Mesh({shown})"
-
-
-MESHES: Final[ContextVar[tuple[object, ...]]] = ContextVar("meshes", default=())
-"""The meshes in use, of which the last one counts."""
-
-
-def _axis_types(types: AxisType | Sequence[AxisType] | None, n_axes: int) -> tuple[AxisType, ...]:
-    """Return the type of each axis. Raises BadArgument for another number of them."""
-    found = (
-        (types or AxisType.Auto,) * n_axes
-        if types is None or isinstance(types, AxisType)
-        else types
-    )
-    if len(found) != n_axes or not all(isinstance(x, AxisType) for x in found):
-        raise BadArgument(
-            "a mesh has one type for each of its axes",
-            expected=f"{n_axes} members of AxisType",
-            found=repr(types),
-        )
-    return tuple(found)
-
-
-def _grid(devices: object) -> np.ndarray:
-    """Return the grid of devices; sizes mean numbered devices."""
-    if isinstance(devices, int | np.integer) or (
-        isinstance(devices, tuple | list) and all(isinstance(n, int | np.integer) for n in devices)
-    ):
-        sizes = integers(devices, "Mesh: sizes of axes")
-        if any(n < 1 for n in sizes):
-            raise BadArgument(
-                "a mesh has at least one device along each axis",
-                expected="sizes of at least 1",
-                found=repr(sizes),
-            )
-        return np.arange(prod(sizes)).reshape(sizes)
-    return np.array(devices, dtype=object)
-
-
-def make_mesh(
-    axis_shapes: Sequence[int],
-    axis_names: Sequence[str],
-    axis_types: Sequence[AxisType] | None = None,
-    *,
-    devices: Sequence[object] | None = None,
-) -> Mesh:
-    """Return a mesh of the given sizes.
-
-    Args:
-        axis_shapes: the sizes of the axes.
-        axis_names: one name an axis.
-        axis_types: one type an axis; ``AxisType.Auto`` if left out.
-        devices: its devices, in order; None numbers them.
-
-    Raises:
-        BadArgument: as for :class:`Mesh`; there are too few devices.
-    """
-    sizes = integers(axis_shapes, "make_mesh: axis_shapes")
-    if devices is None:
-        return Mesh(sizes, axis_names, axis_types)
-    if len(devices) < prod(sizes):
-        raise BadArgument(
-            "make_mesh: there are too few devices",
-            expected=f"at least {prod(sizes)}",
-            found=str(len(devices)),
-            remedy="leave `devices` out: all of the mesh then runs on one device",
-        )
-    grid = np.empty(prod(sizes), dtype=object)
-    grid[:] = list(devices)[: prod(sizes)]
-    return Mesh(grid.reshape(sizes), axis_names, axis_types)
 
 
 class PartitionSpec:
@@ -311,10 +102,31 @@ class Sharding:
         """Return whether every device has the whole array."""
         raise NotImplementedError
 
+    def placement(self, ndim: int) -> xla.Placement | None:
+        """Return the placement of arrays of ``ndim`` axes; None where one device runs them all."""
+        raise NotImplementedError
+
     @property
     def addressable_devices(self) -> set[Device]:
-        """Return the devices of this process, which are all of them."""
-        return self.device_set
+        """Return the devices of this process."""
+        here = xla.process_index()
+        return {d for d in self.device_set if d.process_index == here}
+
+    def devices_indices_map(self, global_shape: Sequence[int]) -> dict[Device, tuple[slice, ...]]:
+        """Return the index of each device's part in an array of this shape."""
+        shape = integers(global_shape, "devices_indices_map")
+        self.shard_shape(shape)
+        place = self.placement(len(shape))
+        if place is None:
+            return dict.fromkeys(self.device_set, (slice(None),) * len(shape))
+        return dict(zip(place.devices, shown_indices(place, shape), strict=True))
+
+    def addressable_devices_indices_map(
+        self, global_shape: Sequence[int]
+    ) -> dict[Device, tuple[slice, ...]]:
+        """Return the index of the part of each device of this process."""
+        here = self.addressable_devices
+        return {d: i for d, i in self.devices_indices_map(global_shape).items() if d in here}
 
     @property
     def num_devices(self) -> int:
@@ -323,8 +135,8 @@ class Sharding:
 
     @property
     def is_fully_addressable(self) -> bool:
-        """Return True: every device is of this process."""
-        return True
+        """Return whether every device is of this process."""
+        return len(self.addressable_devices) == len(self.device_set)
 
     @property
     def memory_kind(self) -> str:
@@ -335,7 +147,18 @@ class Sharding:
         """Return whether both place arrays of ``ndim`` axes alike."""
         if self.is_fully_replicated and other.is_fully_replicated:
             return self.device_set == other.device_set
+        place = self.placement(ndim)
+        if place is not None:
+            return place is other.placement(ndim)
         return self == other and ndim >= 0
+
+
+def shown_indices(place: xla.Placement, shape: Shape) -> list[tuple[slice, ...]]:
+    """Return the index of each device's part, of undivided axes ``:``."""
+    return [
+        tuple([slice(None) if n == 1 else s for s, n in zip(index, place.tiles, strict=True)])
+        for index in place.indices(shape)
+    ]
 
 
 @dataclass(frozen=True)
@@ -352,6 +175,10 @@ class SingleDeviceSharding(Sharding):
     def shard_shape(self, global_shape: Sequence[int]) -> Shape:
         """Return the shape of the array."""
         return integers(global_shape, "shard_shape")
+
+    def placement(self, ndim: int) -> xla.Placement | None:
+        """Return the placement on the device; None where there is no other device."""
+        return xla.replicated((self.device,), ndim) if len(devices()) > 1 else None
 
     @property
     def is_fully_replicated(self) -> bool:
@@ -372,8 +199,7 @@ class NamedSharding(Sharding):
     @property
     def device_set(self) -> set[Device]:
         """Return the devices of the mesh; the first device runs a mesh of numbers."""
-        found = set(self.mesh.devices.flat)
-        return found if all(isinstance(x, Device) for x in found) else {devices()[0]}
+        return set(self.mesh.devices.flat) if self.mesh.has_devices else {devices()[0]}
 
     @property
     def num_devices(self) -> int:
@@ -384,10 +210,96 @@ class NamedSharding(Sharding):
         """Return the shape of one device's part. Raises IllTyped where dimensions do not divide."""
         shape = integers(global_shape, "shard_shape")
         whole = array_type(shape, "bool")
-        return local_type(whole, self.spec.spec, self.mesh.axes, "the array").shape
+        try:
+            return local_type(whole, self.spec.spec, self.mesh.axes, "the array", "").shape
+        except IllTyped as error:
+            raise IllTyped(error.what, error.expected, f"{shape}, by {self.spec}") from None
+
+    def placement(self, ndim: int) -> xla.Placement | None:
+        """Return the placement on the mesh. Raises IllTyped where the specification has no sense.
+
+        None for a mesh of numbers, which one device runs, and where there is no other device.
+        """
+        return _named_placement(self.mesh, self.spec, ndim)
 
     @property
     def is_fully_replicated(self) -> bool:
         """Return whether every device has the whole array."""
         sizes = self.mesh.shape
         return all(sizes.get(name, 1) == 1 for names in self.spec.spec for name in names)
+
+    def with_spec(self, spec: PartitionSpec) -> NamedSharding:
+        """Return the sharding of another specification over the same mesh."""
+        return NamedSharding(self.mesh, spec)
+
+    def __repr__(self) -> str:
+        return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r})"
+
+
+@memoize(maxsize=4096)
+def _named_placement(mesh: Mesh, spec: PartitionSpec, ndim: int) -> xla.Placement | None:
+    if not mesh.has_devices or len(devices()) == 1:
+        return None
+    entries = spec.spec
+    check_spec(entries, mesh.axes, ndim, "the array", "")
+    order = [mesh.axis_names.index(name) for name in names_in(entries)]
+    rest = [i for i in range(len(mesh.axes)) if i not in order]
+    positions = np.arange(mesh.size).reshape(mesh.axis_sizes).transpose([*order, *rest])
+    tiles = tuple(blocks(entries, mesh.axes, ndim))
+    rows = np.sort(positions.reshape(prod(tiles), -1), axis=1)
+    return xla.placement(tuple(mesh.devices.flat), tiles, tuple(map(tuple, rows.tolist())))
+
+
+def sharding_over(mesh: Mesh, place: xla.Placement) -> NamedSharding | None:
+    """Return the sharding over a mesh that has a placement, or None."""
+    rows = {k: i for i, having in enumerate(place.parts) for k in having}
+    tile = np.array(np.unravel_index([rows[k] for k in range(mesh.size)], place.tiles or (1,)))
+    coordinates = tile.reshape(len(tile), *mesh.axis_sizes)
+    # A mesh axis divides the dimension along which its second device has another part.
+    steps: dict[int, list[tuple[int, str]]] = {}
+    for i, axis in enumerate(mesh.axes):
+        if axis.size > 1:
+            first, second = (
+                coordinates.take(n, i + 1).reshape(len(tile), -1)[:, 0] for n in (0, 1)
+            )
+            for d in np.flatnonzero(second - first):
+                steps.setdefault(int(d), []).append((int(second[d] - first[d]), axis.name))
+    entries = [
+        tuple([name for _, name in sorted(steps.get(d, ()), reverse=True)]) or None
+        for d in range(len(place.tiles))
+    ]
+    while entries and entries[-1] is None:
+        entries.pop()
+    try:
+        made = NamedSharding(mesh, PartitionSpec(*entries))
+        return made if made.placement(len(place.tiles)) is place else None
+    except IllTyped:
+        return None
+
+
+@dataclass(frozen=True)
+class GSPMDSharding(Sharding):
+    """A placement that XLA chose and that no specification over a mesh describes."""
+
+    place: xla.Placement
+
+    @property
+    def device_set(self) -> set[Device]:
+        """Return the devices."""
+        return set(self.place.devices)
+
+    def shard_shape(self, global_shape: Sequence[int]) -> Shape:
+        """Return the shape of one device's part. Raises IllTyped where dimensions do not divide."""
+        return self.place.shard_shape(integers(global_shape, "shard_shape"))
+
+    def placement(self, ndim: int) -> xla.Placement | None:
+        """Return the placement."""
+        return self.place
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Return whether every device has the whole array."""
+        return self.place.is_replicated
+
+    def __repr__(self) -> str:
+        return f"GSPMDSharding({self.place!r})"

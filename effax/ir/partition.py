@@ -39,25 +39,25 @@ def blocks(spec: Spec, mesh: Axes, ndim: int) -> list[int]:
     return counts + [1] * (ndim - len(counts))
 
 
-def check_spec(spec: Spec, mesh: Axes, ndim: int, what: str) -> None:
+def check_spec(spec: Spec, mesh: Axes, ndim: int, what: str, prefix: str = "shard_map: ") -> None:
     """Raise IllTyped unless the spec fits an array of ``ndim`` dimensions."""
     names = names_in(spec)
     unknown = set(names) - {axis.name for axis in mesh}
     if unknown:
         raise IllTyped(
-            f"shard_map: the spec of {what} names an axis that the mesh does not have",
+            f"{prefix}the spec of {what} names an axis that the mesh does not have",
             expected=", ".join([repr(axis.name) for axis in mesh]) or "no axes",
             found=repr(spec_text(spec)),
         )
     if len(set(names)) < len(names):
         raise IllTyped(
-            f"shard_map: the spec of {what} names an axis twice",
+            f"{prefix}the spec of {what} names an axis twice",
             expected="each axis at most once",
             found=spec_text(spec),
         )
     if len(spec) > ndim:
         raise IllTyped(
-            f"shard_map: the spec of {what} has more entries than the array has dimensions",
+            f"{prefix}the spec of {what} has more entries than the array has dimensions",
             expected=f"at most {ndim} entries",
             found=spec_text(spec),
         )
@@ -69,13 +69,15 @@ def spec_text(spec: Spec) -> str:
     return f"P({', '.join(entries)})"
 
 
-def local_type(type_: Type, spec: Spec, mesh: Axes, what: str) -> Type:
+def local_type(type_: Type, spec: Spec, mesh: Axes, what: str, prefix: str = "shard_map: ") -> Type:
     """Return the type of one device's part. Raises IllTyped if a dimension does not divide."""
-    check_spec(spec, mesh, len(type_.shape), what)
+    check_spec(spec, mesh, len(type_.shape), what, prefix)
     counts = blocks(spec, mesh, len(type_.shape))
-    if any(n % k for n, k in zip(type_.shape, counts, strict=True)):
+    uneven = [d for d, (n, k) in enumerate(zip(type_.shape, counts, strict=True)) if n % k]
+    if uneven:
+        named = " and ".join([f"{d} (over {' and '.join(map(repr, spec[d]))})" for d in uneven])
         raise IllTyped(
-            f"shard_map: {what} does not divide evenly over the mesh",
+            f"{prefix}{what} does not divide evenly over the mesh: dimension {named}",
             expected="dimensions that are multiples of " + ", ".join(map(str, counts)),
             found=f"{type_}, by {spec_text(spec)}",
         )

@@ -1,11 +1,5 @@
-from typing import final
-
+from jaxlib._hlo import HloSharding as HloSharding
 from jaxlib._jax import Client
-
-@final
-class HloSharding:
-    @staticmethod
-    def replicate() -> HloSharding: ...
 
 def make_cpu_client(asynchronous: bool = True, *, num_devices: int | None = None) -> Client: ...
 def register_custom_call_target(

@@ -23,8 +23,11 @@ from effax.lowering.xla.backend import (
     Device,
     aval_of,
     backend,
+    device_count,
     devices,
+    local_devices,
     max_nesting,
+    process_index,
     start,
 )
 from effax.lowering.xla.buffers import (
@@ -58,6 +61,18 @@ from effax.lowering.xla.host import TARGET as HOST_TARGET
 from effax.lowering.xla.host import effects_barrier
 from effax.lowering.xla.host import parsed as module_of
 from effax.lowering.xla.lapack import has_lapack, lapack_target
+from effax.lowering.xla.placement import (
+    Placement,
+    from_single,
+    gathered,
+    handler_at,
+    part,
+    placement,
+    placement_of,
+    put_parts,
+    put_whole,
+    replicated,
+)
 from effax.lowering.xla.signature import ModuleSignature, signature
 
 __all__ = [
@@ -69,6 +84,7 @@ __all__ = [
     "MemoryStats",
     "ModuleSignature",
     "Optimization",
+    "Placement",
     "Run",
     "aval_of",
     "backend",
@@ -78,22 +94,34 @@ __all__ = [
     "compile_module",
     "computation_of",
     "delete",
+    "device_count",
     "devices",
     "dlpack_device",
     "effects_barrier",
     "from_dlpack",
     "from_portable",
+    "from_single",
+    "gathered",
+    "handler_at",
     "has_lapack",
     "is_deleted",
     "lapack_target",
     "load_executable",
+    "local_devices",
     "max_nesting",
     "module_cost",
     "module_of",
     "new_ref_buffer",
+    "part",
+    "placement",
+    "placement_of",
     "pointer",
+    "process_index",
     "put",
+    "put_parts",
+    "put_whole",
     "raw_view",
+    "replicated",
     "signature",
     "start",
     "to_dlpack",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
-from typing import TYPE_CHECKING, Final, Protocol, final, runtime_checkable
+from typing import TYPE_CHECKING, Final, Protocol, cast, final, runtime_checkable
 
 from effax.ir.dtypes import BOOL, FLOAT0, UINT32, DType, as_key_dtype
 from effax.ir.errors import BadArgument, LoweringError
@@ -59,6 +60,11 @@ class Device(Protocol):
     @property
     def device_kind(self) -> str:
         """Its model, as the platform reports it."""
+        ...
+
+    @property
+    def process_index(self) -> int:
+        """The number of the process that uses it."""
         ...
 
 
@@ -164,10 +170,8 @@ def start(*, asynchronous: bool | None = None, num_devices: int | None = None) -
     with _process.lock:
         running = _process.backend
         if running is None:
-            given = os.environ.get("JAX_NUM_CPU_DEVICES")
-            if num_devices is None and given is not None and int(given) > 0:
-                num_devices = int(given)
-            running = _process.backend = _connect(bool(asynchronous), num_devices)
+            wanted_devices = _configured() if num_devices is None else num_devices
+            running = _process.backend = _connect(bool(asynchronous), wanted_devices)
     has = {"asynchronous": running.asynchronous, "num_devices": len(running.devices)}
     wanted = {"asynchronous": asynchronous, "num_devices": num_devices}
     if any(option is not None and option != has[name] for name, option in wanted.items()):
@@ -180,8 +184,43 @@ def start(*, asynchronous: bool | None = None, num_devices: int | None = None) -
     return running
 
 
+def device_list(chosen: tuple[Device, ...]) -> _jax.DeviceList:
+    """Return devices as jaxlib's list."""
+    from jaxlib import _jax
+
+    return _jax.DeviceList(cast("tuple[_jax.Device, ...]", chosen))
+
+
+def process_index() -> int:
+    """Return the number of this process."""
+    return backend().client.process_index()
+
+
+def local_devices() -> tuple[Device, ...]:
+    """Return the devices of this process."""
+    return tuple(backend().client.local_devices())
+
+
+def _configured() -> int | None:
+    """Return the number of CPU devices that the environment variable sets."""
+    given = os.environ.get("JAX_NUM_CPU_DEVICES")
+    return int(given) if given is not None and int(given) > 0 else None
+
+
+_FORCED: Final = re.compile(r"--xla_force_host_platform_device_count=(\d+)")
+
+
+def device_count() -> int:
+    """Return the number of devices, without a start of XLA."""
+    running = _process.backend
+    if running is not None:
+        return len(running.devices)
+    forced = _FORCED.search(os.environ.get("XLA_FLAGS", ""))
+    return _configured() or (int(forced[1]) if forced else 1)
+
+
 def devices() -> tuple[Device, ...]:
-    """Return the devices; arrays and programs are on the first one."""
+    """Return the devices of all processes; arrays are on this process's first one by default."""
     return backend().devices
 
 

@@ -108,7 +108,7 @@ def to_numpy(buffer: Buffer) -> np.ndarray:
             return np.asarray(memoryview(buffer))
         view = dlpack.as_numpy(backend().capsule(buffer))
     except (BufferError, RuntimeError) as error:
-        raise _unreadable(buffer, error=error) from error
+        raise unreadable(buffer, error=error) from error
     view.flags.writeable = False
     return view
 
@@ -135,7 +135,7 @@ def pointer(buffer: Buffer) -> int:
     try:
         return dlpack.data_pointer(backend().capsule(buffer))
     except (BufferError, RuntimeError) as error:
-        raise _unreadable(buffer, error=error) from error
+        raise unreadable(buffer, error=error) from error
 
 
 def raw_view(buffer: Buffer) -> np.ndarray:
@@ -167,7 +167,7 @@ def block(*buffers: Buffer) -> None:
     try:
         backend().wait(buffers)
     except RuntimeError as error:
-        raise _unreadable(*buffers, error=error) from error
+        raise unreadable(*buffers, error=error) from error
 
 
 def delete(buffer: Buffer) -> None:
@@ -190,7 +190,7 @@ def to_dlpack(buffer: Buffer, copy: bool = False) -> object:
     try:
         return backend().capsule(source)
     except (BufferError, RuntimeError) as error:
-        raise _unreadable(buffer, error=error) from error
+        raise unreadable(buffer, error=error) from error
 
 
 def dlpack_device(buffer: Buffer) -> tuple[int, int]:
@@ -220,7 +220,8 @@ def from_dlpack(source: SupportsDLPack, copy: bool | None = None) -> Buffer:
     return put(dlpack.as_numpy(source.__dlpack__()), copy=copy)
 
 
-def _unreadable(*buffers: Buffer, error: Exception) -> LoweringError:
+def unreadable(*buffers: Buffer, error: Exception) -> LoweringError:
+    """Return the error for buffers that cannot be read."""
     for buffer in buffers:
         if buffer.is_deleted():
             return LoweringError(

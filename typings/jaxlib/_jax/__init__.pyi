@@ -4,6 +4,7 @@ from typing import Any, Protocol, final, overload
 
 import numpy as np
 import numpy.typing as npt
+from jaxlib._hlo import HloSharding
 from jaxlib._jax import config as config
 from jaxlib._jax import jax_jit as jax_jit
 from jaxlib._jax import mlir as mlir
@@ -29,6 +30,8 @@ class Device:
     def platform(self) -> str: ...
     @property
     def device_kind(self) -> str: ...
+    @property
+    def process_index(self) -> int: ...
 
 @final
 class DeviceList:
@@ -38,6 +41,17 @@ class DeviceList:
 class DeviceAssignment:
     @staticmethod
     def create(assignment: npt.NDArray[np.int32], /) -> DeviceAssignment: ...
+
+@final
+class GSPMDSharding:
+    def __init__(self, devices: DeviceList, sharding: HloSharding) -> None: ...
+
+class ArrayCopySemantics:
+    REUSE_INPUT: ArrayCopySemantics
+
+def reorder_shards(
+    array: object, sharding: GSPMDSharding, semantics: ArrayCopySemantics, /
+) -> ArrayImpl: ...
 
 class SingleDeviceSharding:
     def __init__(self, device: Device, memory_kind: str | None = None) -> None: ...
@@ -56,7 +70,8 @@ class ArrayImpl:
     def is_deleted(self) -> bool: ...
 
 @final
-class ResultHandler: ...
+class ResultHandler:
+    def __call__(self, arrays: Sequence[object], /) -> Any: ...  # an ArrayImpl
 
 @final
 class ExecuteResults:
@@ -94,6 +109,8 @@ class LoadedExecutable:
     ) -> ExecuteResults: ...
     def cost_analysis(self) -> dict[str, str | bool | int | list[int] | float]: ...
     def get_compiled_memory_stats(self) -> CompiledMemoryStats: ...
+    def get_output_shardings(self) -> list[object] | None: ...
+    def get_parameter_shardings(self) -> list[object] | None: ...
     def get_output_layouts(self) -> list[object]: ...
     def get_parameter_layouts(self) -> list[object]: ...
     def hlo_modules(self) -> list[HloModule]: ...
@@ -102,6 +119,12 @@ class DebugOptions:
     xla_backend_optimization_level: int
 
 class ExecutableBuildOptions:
+    num_replicas: int
+    num_partitions: int
+    use_spmd_partitioning: bool
+    use_shardy_partitioner: bool
+    allow_spmd_sharding_propagation_to_parameters: Sequence[bool]
+    allow_spmd_sharding_propagation_to_output: Sequence[bool]
     device_assignment: DeviceAssignment | None
     debug_options: DebugOptions
 
@@ -119,6 +142,8 @@ class Client:
     @property
     def platform_version(self) -> str: ...
     def devices(self) -> list[Device]: ...
+    def local_devices(self) -> list[Device]: ...
+    def process_index(self) -> int: ...
     def live_arrays(self) -> list[ArrayImpl]: ...
     @overload
     def compile_and_load(
@@ -145,12 +170,12 @@ class Client:
 
 # `_skip_checks` is gone from later jaxlibs, which never check.
 def array_result_handler(
-    aval: _Aval, sharding: SingleDeviceSharding, committed: bool, _skip_checks: bool = False
+    aval: _Aval, sharding: object, committed: bool, _skip_checks: bool = False
 ) -> ResultHandler: ...
 def batched_block_until_ready(buffers: Sequence[object], /) -> None: ...
 def batched_device_put(
     aval: _Aval,
-    sharding: SingleDeviceSharding,
+    sharding: object,
     xs: Sequence[object],
     devices: Sequence[Device],
     committed: bool = True,
