@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from effax.arrays.array import Array
+from effax.arrays.operators import ops
 from effax.ir.dtypes import as_key_dtype, is_key_dtype
 from effax.ir.key_dtype import words_of
 from effax.ir.types import ArrayType, array_type
@@ -72,9 +73,7 @@ class DeviceArray(Array):
             return self
         place = sharding.placement(len(self.shape))
         if place is not None:
-            from effax.arrays.placed_array import placed_array
-
-            return placed_array(self, sharding)
+            return cast(DeviceArray, ops.placed_array(self, sharding))
         if sharding == self.sharding:
             return self
         made = DeviceArray(self._value, self._type, self._buffer)

@@ -8,8 +8,8 @@ from typing import ParamSpec, TypeVar, cast
 
 from effax.arrays.argument_checks import axis_names_of, integers
 from effax.arrays.array import Array
-from effax.arrays.mesh import MESHES, AxisType, Mesh
-from effax.arrays.sharding import NamedSharding, PartitionSpec, Sharding
+from effax.arrays.mesh import MESHES, AxisType, Mesh, make_mesh
+from effax.arrays.sharding import resolved
 from effax.ir.errors import BadArgument
 from effax.ir.types import Unsharded
 
@@ -48,6 +48,10 @@ class AbstractMesh:
         sizes = integers(axis_sizes, "AbstractMesh: axis_sizes")
         names = axis_names_of(axis_names, "AbstractMesh: axis_names") if sizes else ()
         self._mesh = Mesh(sizes, names, axis_types)
+
+    def on_devices(self) -> Mesh:
+        """Return a mesh of the axes over devices, as far as there are enough."""
+        return make_mesh(self.axis_sizes, self.axis_names, self.axis_types)
 
     @property
     def axis_names(self) -> tuple[str, ...]:
@@ -213,19 +217,3 @@ def constrained(x: Array, place: object, what: str) -> Array:
     sharding = resolved(place, what)
     sharding.shard_shape(x.shape)
     return x.placed(sharding)
-
-
-def resolved(place: object, what: str) -> Sharding:
-    """Return a sharding; that of a specification is over the mesh in use. Raises BadArgument."""
-    mesh = _current()
-    if isinstance(place, Sharding):
-        return place
-    if isinstance(place, PartitionSpec) and mesh is not None:
-        made = mesh if isinstance(mesh, Mesh) else Mesh(mesh.axis_sizes, mesh.axis_names)
-        return NamedSharding(made, place)
-    raise BadArgument(
-        f"{what} takes a sharding",
-        expected="a Sharding, or under `set_mesh(mesh)` a PartitionSpec",
-        found=f"{type(place).__name__}: {place!r:.60}",
-        remedy="write `NamedSharding(mesh, P('x'))`",
-    )

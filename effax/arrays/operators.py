@@ -70,6 +70,7 @@ class Operators:
     multiply: Binary
     negative: Unary
     not_equal: Binary
+    placed_array: Callable[..., Array]
     power: Binary
     prod: Callable[..., Array]
     ptp: Callable[..., Array]

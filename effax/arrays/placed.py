@@ -126,7 +126,7 @@ def check_device(device: object, what: str) -> None:
     known = devices()
     if device not in (*known, known[0].platform):
         raise BadArgument(
-            f"{what}: there is no such device",
+            f"{what}: unknown device",
             expected=f"None or one of {', '.join(map(str, known))}",
             found=f"{device!r:.80}",
             remedy="see `effax.devices()`; `shard_map` distributes a computation",
@@ -156,8 +156,7 @@ def placement(device: object, what: str) -> Sharding | None:
     Raises:
         BadArgument: it is none of these, or a specification without a mesh in use.
     """
-    from effax.arrays.mesh_context import resolved
-    from effax.arrays.sharding import PartitionSpec, Sharding, SingleDeviceSharding
+    from effax.arrays.sharding import PartitionSpec, Sharding, SingleDeviceSharding, resolved
 
     if isinstance(device, Sharding | PartitionSpec):
         return resolved(device, what)

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Protocol, cast
 
 import numpy as np
 
 from effax.arrays.argument_checks import axis_names_of, integers
-from effax.arrays.mesh import AxisType, Mesh, make_mesh
-from effax.ir.errors import IllTyped
+from effax.arrays.mesh import MESHES, AxisType, Mesh, make_mesh
+from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.memo import memoize
 from effax.ir.partition import Spec, blocks, check_spec, local_type, names_in, spec_text
 from effax.ir.types import Shape, array_type
@@ -234,6 +235,27 @@ class NamedSharding(Sharding):
 
     def __repr__(self) -> str:
         return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r})"
+
+
+def resolved(place: object, what: str) -> Sharding:
+    """Return a sharding; that of a specification is over the mesh in use. Raises BadArgument."""
+    if isinstance(place, Sharding):
+        return place
+    meshes = MESHES.get()
+    if isinstance(place, PartitionSpec) and meshes:
+        mesh = meshes[-1]
+        made = mesh if isinstance(mesh, Mesh) else cast("_Abstract", mesh).on_devices()
+        return NamedSharding(made, place)
+    raise BadArgument(
+        f"{what} takes a sharding",
+        expected="a Sharding, or under `set_mesh(mesh)` a PartitionSpec",
+        found=f"{type(place).__name__}: {place!r:.60}",
+        remedy="write `NamedSharding(mesh, P('x'))`",
+    )
+
+
+class _Abstract(Protocol):
+    def on_devices(self) -> Mesh: ...
 
 
 @memoize(maxsize=4096)

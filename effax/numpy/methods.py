@@ -5,6 +5,7 @@ from __future__ import annotations
 from effax.arrays import creation, promotion, ref_functions, shapes
 from effax.arrays.at import At
 from effax.arrays.operators import Operators, install
+from effax.arrays.placed_array import placed_array
 from effax.arrays.ref_view import RefAt
 from effax.lax import bits, control
 from effax.numpy import (
@@ -65,6 +66,7 @@ install(
         multiply=ufuncs.multiply,
         negative=ufuncs.negative,
         not_equal=ufuncs.not_equal,
+        placed_array=placed_array,
         power=arithmetic.power,
         prod=reduce.prod,
         ptp=reduce.ptp,
