@@ -49,7 +49,7 @@ def local_devices(process_index: int | None = None, *, backend: str | None = Non
     """Return the devices of this process, or of the one of a number. Raises as :func:`devices`."""
     from effax.lowering import xla
 
-    here = xla.process_index() if process_index is None else process_index
+    here = xla.this_process() if process_index is None else process_index
     return [d for d in devices(backend) if d.process_index == here]
 
 
@@ -73,7 +73,7 @@ def process_index(backend: str | None = None) -> int:
     from effax.lowering import xla
 
     devices(backend)
-    return xla.process_index()
+    return xla.this_process()
 
 
 def process_count(backend: str | None = None) -> int:

@@ -222,7 +222,7 @@ def make_mesh(
     """
     sizes = integers(axis_shapes, "make_mesh: axis_shapes")
     if devices is None:
-        if not 1 < xla.device_count() >= prod(sizes):
+        if not 1 < xla.number_of_devices() >= prod(sizes):
             return Mesh(sizes, axis_names, axis_types)
         devices = xla.devices()
     if len(devices) < prod(sizes):

@@ -137,7 +137,7 @@ class PlacedArray(DeviceArray):
         shape = self.sharding.shard_shape(self.shape)
         type_ = self.type.update(shape=shape)
         made = placed_type(type_, SingleDeviceSharding(place.devices[k]))
-        view = xla.part(self.parts, place, k)
+        view = xla.read_part(self.parts, place, k)
         return PlacedArray(made, None, xla.buffer_contents(np.array(view), type_))
 
     def addressable_data(self, index: int) -> PlacedArray:
@@ -161,7 +161,7 @@ class PlacedArray(DeviceArray):
         place = self.placed_type.place
         if len(place.devices) > 1:
             raise self._several("unsafe_buffer_pointer")
-        return xla.part(self.parts, place, 0).ctypes.data
+        return xla.read_part(self.parts, place, 0).ctypes.data
 
     def __dlpack__(self, *, stream: int | None = None, **kwargs: object) -> object:
         if len(self.placed_type.place.devices) > 1:

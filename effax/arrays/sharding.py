@@ -110,7 +110,7 @@ class Sharding:
     @property
     def addressable_devices(self) -> set[Device]:
         """Return the devices of this process."""
-        here = xla.process_index()
+        here = xla.this_process()
         return {d for d in self.device_set if d.process_index == here}
 
     def devices_indices_map(self, global_shape: Sequence[int]) -> dict[Device, tuple[slice, ...]]:
@@ -269,7 +269,7 @@ def _named_placement(mesh: Mesh, spec: PartitionSpec, ndim: int) -> xla.Placemen
     positions = np.arange(mesh.size).reshape(mesh.axis_sizes).transpose([*order, *rest])
     tiles = tuple(blocks(entries, mesh.axes, ndim))
     rows = np.sort(positions.reshape(prod(tiles), -1), axis=1)
-    return xla.placement(tuple(mesh.devices.flat), tiles, tuple(map(tuple, rows.tolist())))
+    return xla.placement_over(tuple(mesh.devices.flat), tiles, tuple(map(tuple, rows.tolist())))
 
 
 def sharding_over(mesh: Mesh, place: xla.Placement) -> NamedSharding | None:

@@ -191,12 +191,12 @@ def device_list(chosen: tuple[Device, ...]) -> _jax.DeviceList:
     return _jax.DeviceList(cast("tuple[_jax.Device, ...]", chosen))
 
 
-def process_index() -> int:
+def this_process() -> int:
     """Return the number of this process."""
     return backend().client.process_index()
 
 
-def local_devices() -> tuple[Device, ...]:
+def own_devices() -> tuple[Device, ...]:
     """Return the devices of this process."""
     return tuple(backend().client.local_devices())
 
@@ -210,7 +210,7 @@ def _configured() -> int | None:
 _FORCED: Final = re.compile(r"--xla_force_host_platform_device_count=(\d+)")
 
 
-def device_count() -> int:
+def number_of_devices() -> int:
     """Return the number of devices, without a start of XLA."""
     running = _process.backend
     if running is not None:

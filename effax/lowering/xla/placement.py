@@ -104,7 +104,7 @@ class Placement:
     def extended(self, ndim: int) -> Placement:
         """Return the placement of arrays with more axes, which are not divided."""
         rest = (1,) * (ndim - len(self.tiles))
-        return placement(self.devices, (*self.tiles, *rest), self.parts) if rest else self
+        return placement_over(self.devices, (*self.tiles, *rest), self.parts) if rest else self
 
     def __repr__(self) -> str:
         return f"Placement({self.tiles}, {self.parts})"
@@ -113,7 +113,7 @@ class Placement:
 _placements: Final[dict[tuple[object, ...], Placement]] = {}
 
 
-def placement(
+def placement_over(
     devices: tuple[Device, ...], tiles: Shape, parts: tuple[tuple[int, ...], ...]
 ) -> Placement:
     """Return the placement of these parts (:class:`Placement`)."""
@@ -126,7 +126,7 @@ def placement(
 
 def replicated(devices: tuple[Device, ...], ndim: int) -> Placement:
     """Return the placement of a whole array of ``ndim`` axes on every device."""
-    return placement(devices, (1,) * ndim, (tuple(range(len(devices))),))
+    return placement_over(devices, (1,) * ndim, (tuple(range(len(devices))),))
 
 
 def placement_of(hlo: HloSharding, devices: tuple[Device, ...], ndim: int) -> Placement:
@@ -137,7 +137,7 @@ def placement_of(hlo: HloSharding, devices: tuple[Device, ...], ndim: int) -> Pl
         raise LoweringError("XLA placed an array in a way that has no parts", found=str(hlo))
     tiles = tuple(hlo.tile_assignment_dimensions())[:ndim]
     grid = np.array(hlo.tile_assignment_devices()).reshape(prod(tiles), -1)
-    return placement(devices, tiles, tuple([tuple(sorted(row)) for row in grid.tolist()]))
+    return placement_over(devices, tiles, tuple([tuple(sorted(row)) for row in grid.tolist()]))
 
 
 def _hlo_sharding(tiles: Shape, parts: tuple[tuple[int, ...], ...]) -> HloSharding:
@@ -202,7 +202,7 @@ def put_whole(value: np.ndarray, type_: ArrayType, place: Placement) -> Buffer:
     return put_parts({k: value[indices[k]] for k in place.local}, type_, place)
 
 
-def part(buffer: Buffer, place: Placement, k: int) -> np.ndarray:
+def read_part(buffer: Buffer, place: Placement, k: int) -> np.ndarray:
     """Return a read-only view of the part at a local position.
 
     Raises:
@@ -227,7 +227,7 @@ def gathered(buffer: Buffer, place: Placement) -> np.ndarray:
     """
     here = set(place.local)
     if place.is_replicated and here:
-        return part(buffer, place, place.local[0])
+        return read_part(buffer, place, place.local[0])
     shape = buffer.aval.shape
     whole, indices = np.empty(shape, buffer.aval.dtype), place.indices(shape)
     for having in place.parts:
@@ -240,7 +240,7 @@ def gathered(buffer: Buffer, place: Placement) -> np.ndarray:
                 remedy="read `x.addressable_shards`, or gather it: "
                 "`multihost_utils.process_allgather(x)`",
             )
-        whole[indices[k]] = part(buffer, place, k)
+        whole[indices[k]] = read_part(buffer, place, k)
     whole.setflags(write=False)
     return whole
 
