@@ -1,6 +1,7 @@
 """Check many random functions: ``python -m tests.random_functions.run --count 1000 --jobs 2``.
 
-Prints each seed that fails; ``--show SEED`` prints its source.
+Prints each seed that fails, and every minute how many were checked; ``--show SEED`` prints the
+source of one.
 """
 
 from __future__ import annotations
@@ -45,12 +46,17 @@ def main() -> int:
         print(random_function(options.show))
         print(check_seed(options.show), "comparisons agree")
         return 0
-    begin, failed, skipped, compared = time.monotonic(), 0, 0, 0
+    begin, checked, failed, skipped, compared = time.monotonic(), 0, 0, 0, 0
+    said = begin
     seeds = range(options.start, options.start + options.count)
     blocks = [seeds[i : i + 20] for i in range(0, len(seeds), 20)]
     check = partial(block, compiled_every=options.compiled_every)
     with get_context("spawn").Pool(options.jobs, maxtasksperchild=10) as pool:
         for results in pool.imap(check, blocks):
+            checked += len(results)
+            if time.monotonic() - said > 60:
+                said = time.monotonic()
+                print(f"{checked} of {len(seeds)} functions, {failed} failed", flush=True)
             for seed, what, count in results:
                 compared += count
                 skipped += what == "skipped"
