@@ -5,6 +5,7 @@ Functions apply the primitive of their name; matrices are on the last two axes, 
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Final, Literal, cast, overload
 
 import numpy as np
@@ -21,13 +22,24 @@ from effax.ir.primitive import Primitive
 from effax.ir.prims import Iota, ReduceSum
 from effax.ir.prims import linalg as prims
 from effax.lax import elementwise as el
-from effax.lax.control import scan
-from effax.lax.householder import householder_product, ormqr
+from effax.lax.householder import (
+    hessenberg,
+    householder_product,
+    ormqr,
+    pivots_of_columns,
+    taken,
+    tridiagonal,
+)
+from effax.lax.matrix_products import cholesky_update, qdwh, symmetric_product
+from effax.lax.shape import concatenate
+from effax.lax.tridiagonal import tridiagonal_solve
 from effax.lax.whiles import fori_loop
 
 __all__ = [
-    "cholesky", "eigh", "householder_product", "lu", "lu_pivots_to_permutation", "ormqr", "qr",
-    "svd", "triangular_solve", "tridiagonal_solve",
+    "EigImplementation", "EighImplementation", "SvdAlgorithm", "cholesky", "cholesky_update",
+    "eig", "eigh", "hessenberg", "householder_product", "lu", "lu_pivots_to_permutation", "ormqr",
+    "qdwh", "qr", "schur", "svd", "symmetric_product", "triangular_solve", "tridiagonal",
+    "tridiagonal_solve",
 ]  # fmt: skip
 
 Pair = tuple[Array, Array]
@@ -42,14 +54,19 @@ PARAMETERS: Final = {
     "compute_uv": "whether to return the vectors.",
     "subset_by_index": "range of the values that are returned; all by default.",
     "sort_eigenvalues": "accepted as in JAX; eigenvalues are ascending.",
+    "implementation": "accepted as in JAX.",
+    "use_magma": "accepted as in JAX.",
+    "pivoting": "whether columns are exchanged, so that R's diagonal descends in magnitude.",
+    "compute_left_eigenvectors": "whether to return vectors u with ``u.H @ x = w * u.H``.",
+    "compute_right_eigenvectors": "whether to return vectors v with ``x @ v = v * w``.",
+    "enable_eigvec_derivs": "accepted as in JAX; vectors have derivatives.",
+    "compute_schur_vectors": "whether to return the unitary matrices.",
+    "sort_eig_vals": "must be False.",
+    "select_callable": "accepted as in JAX, without effect.",
     "left_side": "whether the matrix is on the left of the unknown.",
     "transpose_a": "whether the transpose of ``a`` is used.",
     "conjugate_a": "whether the conjugate of ``a`` is used.",
     "unit_diagonal": "whether the diagonal is taken as ones.",
-    "dl": "lower diagonals, of shape (..., n); the first element is not used.",
-    "d": "diagonals, of shape (..., n).",
-    "du": "upper diagonals, of shape (..., n); the last element is not used.",
-    "perturb_singular": "must be False.",
 }
 
 
@@ -133,10 +150,10 @@ def triangular_solve(
     PARAMETERS, "``(lu, pivots, permutation)``: packed factors, exchanges, and order of rows."
 )
 def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
-    """Return the LU factorization with partial pivoting of square matrices.
+    """Return the LU factorization with partial pivoting.
 
     Raises:
-        IllTyped: the matrices are not square.
+        IllTyped: ``x`` has fewer than 2 axes.
 
     >>> lax.linalg.lu(jnp.array([[0.0, 2.0], [4.0, 0.0]]))[2]
     Array([1, 0], dtype=int32)
@@ -145,8 +162,26 @@ def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
     return factors, pivots, order
 
 
-@shared_docs(PARAMETERS, "``(q, r)``.")
-def qr(x: ArrayLike, *, full_matrices: bool = True) -> tuple[Array, Array]:
+@overload
+def qr(
+    x: ArrayLike,
+    *,
+    pivoting: Literal[False] = ...,
+    full_matrices: bool = ...,
+    use_magma: bool | None = ...,
+) -> Pair: ...
+@overload
+def qr(
+    x: ArrayLike, *, pivoting: bool, full_matrices: bool = ..., use_magma: bool | None = ...
+) -> Pair | tuple[Array, Array, Array]: ...
+@shared_docs(PARAMETERS, "``(q, r)``, or ``(q, r, p)`` with ``x[:, p] = q @ r``.")
+def qr(
+    x: ArrayLike,
+    *,
+    pivoting: bool = False,
+    full_matrices: bool = True,
+    use_magma: bool | None = None,
+) -> Pair | tuple[Array, Array, Array]:
     """Return the QR factorization: orthonormal columns and an upper triangle.
 
     Raises:
@@ -156,8 +191,22 @@ def qr(x: ArrayLike, *, full_matrices: bool = True) -> tuple[Array, Array]:
     Array([[2., 0.],
            [0., 3.]], dtype=float32)
     """
-    q, r = _factors(prims.Qr(full_matrices), _matrices(x, "qr"))
-    return q, r
+    value = _matrices(x, "qr")
+    if not pivoting:
+        q, r = _factors(prims.Qr(full_matrices), value)
+        return q, r
+    order = pivots_of_columns(el.stop_gradient(value))
+    places = broadcast_to(order[..., None, :], value.shape)
+    q, r = _factors(prims.Qr(full_matrices), taken(value, places))
+    return q, r, order
+
+
+class EighImplementation(Enum):
+    """Algorithms of Hermitian eigenvalues, all of which yield the same to rounding."""
+
+    QR = "qr"
+    JACOBI = "jacobi"
+    QDWH = "qdwh"
 
 
 @shared_docs(PARAMETERS, "``(v, w)``: eigenvectors as columns, and eigenvalues in ascending order.")
@@ -168,10 +217,12 @@ def eigh(
     symmetrize_input: bool = True,
     sort_eigenvalues: bool = True,
     subset_by_index: tuple[int, int] | None = None,
+    implementation: EighImplementation | None = None,
 ) -> tuple[Array, Array]:
     """Return the eigenvectors and eigenvalues of Hermitian matrices, in this order.
 
     Raises:
+        BadArgument: a subset that is not of values.
         IllTyped: the matrices are not square.
 
     >>> lax.linalg.eigh(jnp.array([[2.0, 0.0], [0.0, 1.0]]))[1]
@@ -180,10 +231,76 @@ def eigh(
     value = _matrices(x, "eigh")
     value = _symmetrized(value if lower else _adjoint(value), symmetrize_input)
     w, v = _factors(prims.Eigh(), value)
-    if subset_by_index is not None:
-        start, stop = subset_by_index
-        return v[..., start:stop], w[..., start:stop]
-    return v, w
+    start, stop = _subset(subset_by_index, value.shape[-1], "eigh")
+    return v[..., start:stop], w[..., start:stop]
+
+
+class EigImplementation(Enum):
+    """Libraries of eigenvalues; LAPACK's is used on every platform."""
+
+    CUSOLVER = "cusolver"
+    MAGMA = "magma"
+    LAPACK = "lapack"
+
+
+@shared_docs(PARAMETERS, "List of the eigenvalues and the vectors asked for, left first.")
+def eig(
+    x: ArrayLike,
+    *,
+    compute_left_eigenvectors: bool = True,
+    compute_right_eigenvectors: bool = True,
+    enable_eigvec_derivs: bool = False,
+    implementation: EigImplementation | None = None,
+    use_magma: bool | None = None,
+) -> list[Array]:
+    """Return the complex eigenvalues and eigenvectors of square matrices.
+
+    Columns have norm 1, and their leading components are real and positive.
+
+    Raises:
+        IllTyped: the matrices are not square.
+
+    >>> lax.linalg.eig(jnp.array([[0.0, 1.0], [-1.0, 0.0]]))[0]
+    Array([0.+1.j, 0.-1.j], dtype=complex64)
+    """
+    prim = prims.Eig(compute_left_eigenvectors, compute_right_eigenvectors)
+    return _factors(prim, _matrices(x, "eig"))
+
+
+@shared_docs(PARAMETERS, "``(t, q)`` with ``x = q @ t @ q.H``, or ``(t,)``.")
+def schur(
+    x: ArrayLike,
+    *,
+    compute_schur_vectors: bool = True,
+    sort_eig_vals: bool = False,
+    select_callable: object = None,
+) -> tuple[Array, ...]:
+    """Return the Schur form of square matrices: upper triangular, in a unitary basis.
+
+    That of real matrices is real, with blocks of 2 by 2 for pairs of conjugate eigenvalues. It has
+    no derivative.
+
+    Raises:
+        BadArgument: sorted eigenvalues.
+        IllTyped: the matrices are not square.
+
+    >>> lax.linalg.schur(jnp.array([[2.0, 1.0], [0.0, 3.0]]))[0]
+    Array([[2., 1.],
+           [0., 3.]], dtype=float32)
+    """
+    if sort_eig_vals:
+        raise BadArgument("schur does not sort eigenvalues", "sort_eig_vals=False", "True")
+    return tuple(_factors(prims.Schur(compute_schur_vectors), _matrices(x, "schur")))
+
+
+class SvdAlgorithm(Enum):
+    """Algorithms of singular values, all of which yield the same to rounding."""
+
+    DEFAULT = "default"
+    QR = "QR"
+    JACOBI = "Jacobi"
+    POLAR = "polar"
+    DIVIDE_AND_CONQUER = "divide_and_conquer"
 
 
 @overload
@@ -193,6 +310,7 @@ def svd(
     full_matrices: bool = ...,
     compute_uv: Literal[True] = ...,
     subset_by_index: tuple[int, int] | None = ...,
+    algorithm: SvdAlgorithm | None = ...,
 ) -> tuple[Array, Array, Array]: ...
 @overload
 def svd(
@@ -201,102 +319,55 @@ def svd(
     full_matrices: bool = ...,
     compute_uv: Literal[False],
     subset_by_index: tuple[int, int] | None = ...,
+    algorithm: SvdAlgorithm | None = ...,
 ) -> Array: ...
-@shared_docs(PARAMETERS, "``(u, s, vh)``, or ``s``.")
+@shared_docs(PARAMETERS, "``(u, s, vh)``, or ``s``.", algorithm="accepted as in JAX.")
 def svd(
     x: ArrayLike,
     *,
     full_matrices: bool = True,
     compute_uv: bool = True,
     subset_by_index: tuple[int, int] | None = None,
+    algorithm: SvdAlgorithm | None = None,
 ) -> Array | tuple[Array, Array, Array]:
     """Return the singular value decomposition ``x = u @ diag(s) @ vh``.
 
     Raises:
-        BadArgument: completed factors of matrices that are not square, or of a subset.
+        BadArgument: completed factors of a subset, or a subset that is not of values.
         IllTyped: ``x`` has fewer than 2 axes.
 
     >>> lax.linalg.svd(jnp.array([[2.0, 0.0], [0.0, 3.0]]), compute_uv=False)
     Array([3., 2.], dtype=float32)
     """
     value = _matrices(x, "svd")
-    start, stop = (0, min(value.shape[-2:])) if subset_by_index is None else subset_by_index
+    count = min(value.shape[-2:])
+    start, stop = _subset(subset_by_index, count, "svd")
     if not compute_uv:
         return _factors(prims.Svd(vectors=False), value)[0][..., start:stop]
-    whole = subset_by_index is None and value.shape[-1] == value.shape[-2]
-    if full_matrices and not whole:
-        raise BadArgument(
-            "svd does not complete these factors",
-            expected="square matrices, and no subset",
-            found=str(value.type),
-            remedy="pass full_matrices=False, or use `numpy.linalg.svd`",
-        )
     u, s, vh = _factors(prims.Svd(), value)
-    return u[..., start:stop], s[..., start:stop], vh[..., start:stop, :]
+    if (start, stop) != (0, count):
+        if full_matrices:
+            found = f"full_matrices=True, subset_by_index={subset_by_index}"
+            raise BadArgument("svd does not complete a subset", "full_matrices=False", found)
+        return u[..., start:stop], s[..., start:stop], vh[..., start:stop, :]
+    return (completed(u), s, _adjoint(completed(_adjoint(vh)))) if full_matrices else (u, s, vh)
 
 
-@shared_docs(
-    PARAMETERS, "Array of the shape of ``b``.", b="right-hand sides, of shape (..., n, k)."
-)
-def tridiagonal_solve(
-    dl: ArrayLike, d: ArrayLike, du: ArrayLike, b: ArrayLike, *, perturb_singular: bool = False
-) -> Array:
-    """Return the solution of tridiagonal systems, by elimination without pivoting.
-
-    Raises:
-        BadArgument: ``perturb_singular`` is True.
-        IllTyped: shapes do not fit.
-
-    >>> lax.linalg.tridiagonal_solve(
-    ...     *[jnp.array([0.0, 0.0]), jnp.array([2.0, 4.0])],
-    ...     jnp.array([0.0, 0.0]),
-    ...     jnp.array([[2.0], [4.0]]),
-    ... )
-    Array([[1.],
-           [1.]], dtype=float32)
-    """
-    if perturb_singular:
-        raise BadArgument("singular systems are not perturbed", "perturb_singular=False", "True")
-    low, middle, up, right = [
-        as_value(x, "an operand of tridiagonal_solve") for x in (dl, d, du, b)
-    ]
-    if not (low.shape == middle.shape == up.shape == right.shape[:-1]) or middle.ndim < 1:
-        found = ", ".join([str(x.type) for x in (low, middle, up, right)])
-        raise IllTyped("the diagonals and b do not fit", "(..., n) and (..., n, k)", found)
-    rows = [_first(x[..., None]) for x in (low, middle, up)]
-    y = _first(right)
-    one = el.add(el.mul(rows[1][0], 0), 1)
-    zero = el.mul(y[0], 0)
-
-    def down(carry: Pair, row: tuple[Array, ...]) -> tuple[Pair, Pair]:
-        above, value = carry
-        a, b, c, r = row
-        divisor = el.sub(b, el.mul(a, above))
-        ratio = el.div(c, divisor)
-        value = el.div(el.sub(r, el.mul(_wide(a, r), value)), _wide(divisor, r))
-        return (ratio, value), (ratio, value)
-
-    first = el.mul(one, 0)
-    eliminated = scan(down, (first, zero), (*rows, y))[1]
-
-    def back(below: Array, row: Pair) -> Pair:
-        ratio, value = row
-        found = el.sub(value, el.mul(_wide(ratio, value), below))
-        return found, found
-
-    rows_first = scan(back, zero, eliminated, reverse=True)[1]
-    n = rows_first.ndim
-    return rows_first.transpose((*range(1, n - 1), 0, n - 1))
+def _subset(given: tuple[int, int] | None, count: int, what: str) -> tuple[int, int]:
+    start, stop = (0, count) if given is None else given
+    if not 0 <= start <= stop <= count:
+        expected = f"(start, stop) with 0 <= start <= stop <= {count}"
+        raise BadArgument(f"{what}: subset_by_index has no such values", expected, str(given))
+    return start, stop
 
 
-def _first(x: Array) -> Array:
-    """Move the axis of rows, the last but one, to the front."""
-    n = x.ndim
-    return x.transpose((n - 2, *range(n - 2), n - 1))
-
-
-def _wide(x: Array, like: Array) -> Array:
-    return broadcast_to(x, like.shape)
+def completed(columns: Array) -> Array:
+    """Complete orthonormal columns to a square matrix."""
+    rows, k = columns.shape[-2:]
+    if rows == k:
+        return columns
+    whole, _ = _factors(prims.Qr(full=True), columns)
+    return concatenate([columns, whole[..., k:]], columns.ndim - 1)
 
 
 def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:

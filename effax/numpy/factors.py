@@ -19,17 +19,18 @@ from effax.ir.dtypes import real_dtype
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.primitive import Primitive
 from effax.ir.prims import linalg as prims
+from effax.lax import linalg as ll
 from effax.lax.householder import reflections
 from effax.numpy import ufuncs as uf
 from effax.numpy.diagonals import eye
-from effax.numpy.join import concatenate
 from effax.numpy.reduce import sum
 from effax.numpy.spectral import adjoint, cutoff, determinant, nuclear_norm, pseudo_inverse
 from effax.numpy.systems import log_determinant, solved_by_lu
 
 __all__ = [
-    "EighResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "det", "eigh",
-    "eigvalsh", "inv", "matrix_rank", "pinv", "qr", "slogdet", "solve", "svd", "svdvals",
+    "EighResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "det", "eigh", "eigvalsh",
+    "inv", "matrix_rank", "pinv", "qr", "slogdet", "solve", "svd",
+    "svdvals",
 ]  # fmt: skip
 
 
@@ -71,7 +72,7 @@ def matrices(a: ArrayLike, what: str, square: bool = True) -> Array:
     return pr.converted(x, pr.inexact(x.dtype, False)[0], False)
 
 
-def _factors(prim: Primitive, *xs: Array) -> list[Array]:
+def factorized(prim: Primitive, *xs: Array) -> list[Array]:
     """Return the factors, in the dtype of the matrices; narrow floats factorize in float32."""
     dtype = xs[0].dtype
     wide = prims.work_dtype(dtype)
@@ -112,7 +113,7 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
            [0., 3.]], dtype=float32)
     """
     x = _symmetrized(matrices(a, "cholesky"), symmetrize_input)
-    (low,) = _factors(prims.Cholesky(), x)
+    (low,) = factorized(prims.Cholesky(), x)
     return adjoint(low) if upper else low
 
 
@@ -249,7 +250,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> QRResult | Array:
     Raises:
         BadArgument: an unknown mode.
         IllTyped: ``a`` has fewer than 2 axes.
-        NotApplicable: a wide ``a`` or a completed Q is differentiated.
+        NotApplicable: a completed Q is differentiated.
 
     >>> jnp.linalg.qr(jnp.array([[2.0, 0.0], [0.0, 3.0]])).R
     Array([[2., 0.],
@@ -261,7 +262,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> QRResult | Array:
     if mode == "raw":
         packed, taus = reflections(_widened(x))
         return QRResult(uf.astype(matrix_transpose(packed), x.dtype), uf.astype(taus, x.dtype))
-    q, r = _factors(prims.Qr(mode in ("complete", "full")), x)
+    q, r = factorized(prims.Qr(mode in ("complete", "full")), x)
     return r if mode == "r" else QRResult(q, r)
 
 
@@ -291,7 +292,7 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
         raise BadArgument("unknown triangle of eigh", "'L' or 'U'", repr(UPLO))
     x = matrices(a, "eigh")
     x = _symmetrized(adjoint(x) if UPLO == "U" else x, symmetrize_input)
-    return EighResult(*_factors(prims.Eigh(), x))
+    return EighResult(*factorized(prims.Eigh(), x))
 
 
 def eigvalsh(
@@ -322,6 +323,7 @@ def svd(
     full_matrices: bool = True,
     compute_uv: Literal[True] = True,
     hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
 ) -> SVDResult: ...
 @overload
 def svd(
@@ -330,9 +332,14 @@ def svd(
     *,
     compute_uv: Literal[False],
     hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
 ) -> Array: ...
 def svd(
-    a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
+    a: ArrayLike,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
 ) -> SVDResult | Array:
     """Return the singular value decomposition ``a = U @ diag(S) @ Vh``.
 
@@ -346,11 +353,13 @@ def svd(
         full_matrices: whether to complete U and Vh to square matrices.
         compute_uv: whether to return the vectors.
         hermitian: ignored; for compatibility with NumPy.
+        subset_by_index: range of the values that are returned; all by default.
 
     Returns:
         SVDResult, S in descending order; only S without ``compute_uv``.
 
     Raises:
+        BadArgument: completed vectors of a subset, or a subset that is not of values.
         NotApplicable: completed vectors are differentiated.
         IllTyped: ``a`` has fewer than 2 axes.
 
@@ -359,21 +368,9 @@ def svd(
     """
     x = matrices(a, "svd", square=False)
     if not compute_uv:
-        return _factors(prims.Svd(vectors=False), x)[0]
-    u, s, vh = _factors(prims.Svd(), x)
-    if full_matrices:
-        u, vh = _completed(u), adjoint(_completed(adjoint(vh)))
-    return SVDResult(u, s, vh)
-
-
-def _completed(columns: Array) -> Array:
-    """Complete orthonormal columns to a square matrix."""
-    *_, rows, k = columns.shape
-    if rows == k:
-        return columns
-    whole, _ = _factors(prims.Qr(full=True), columns)
-    rest = slice_along(whole, whole.ndim - 1, k, rows)
-    return concatenate([columns, rest], -1)
+        return ll.svd(x, compute_uv=False, subset_by_index=subset_by_index)
+    found = ll.svd(x, full_matrices=full_matrices, subset_by_index=subset_by_index)
+    return SVDResult(*found)
 
 
 def svdvals(x: ArrayLike, /) -> Array:
@@ -438,7 +435,7 @@ def matrix_rank(
     """Return the number of singular values above ``rtol`` times the largest.
 
     Args:
-        M: array of shape (..., n, m).
+        M: array of shape (..., n, m); the rank of a scalar or vector is 0 where all is 0, else 1.
         rtol: relative cutoff; by default ``max(n, m) * eps``.
         hermitian: ignored; for compatibility with NumPy.
         tol: absolute cutoff instead.
@@ -447,14 +444,17 @@ def matrix_rank(
         Integer array without the last two axes.
 
     Raises:
-        IllTyped: ``M`` has fewer than 2 axes.
+        BadArgument: both ``rtol`` and ``tol`` are given.
 
     >>> jnp.linalg.matrix_rank(jnp.array([[1.0, 1.0], [1.0, 1.0]]))
     Array(1, dtype=int32)
     """
-    x = matrices(M, "matrix_rank", square=False)
-    s = svdvals(x)
     _one_cutoff(rtol, tol, "tol")
+    given = as_value(M, "the argument of matrix_rank")
+    if given.ndim < 2:
+        return uf.astype(uf.not_equal(given, 0).any(), int)
+    x = matrices(given, "matrix_rank", square=False)
+    s = svdvals(x)
     if tol is None:
         least = cutoff(x, s, None if rtol is None else as_value(rtol))
     else:

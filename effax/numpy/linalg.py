@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from effax.arrays import promotion as pr
-from effax.arrays.array import Array, ArrayLike
+from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import plain_axes
 from effax.arrays.conversion import as_value
 from effax.arrays.shapes import (
@@ -25,6 +25,7 @@ from effax.ir.errors import BadArgument, IllTyped
 from effax.numpy import ufuncs as uf
 from effax.numpy.arithmetic import power
 from effax.numpy.diagonals import eye
+from effax.numpy.eigen import EigResult, eig, eigvals
 from effax.numpy.factors import (
     EighResult,
     QRResult,
@@ -51,11 +52,11 @@ from effax.numpy.tensor_products import cross, outer, tensordot
 from effax.numpy.tensor_systems import lstsq, tensorinv, tensorsolve
 
 __all__ = [
-    "EighResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cond", "cross",
-    "det", "diagonal", "eigh", "eigvalsh", "inv", "lstsq", "matmul", "matrix_norm",
-    "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv",
-    "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve",
-    "trace", "vecdot", "vector_norm",
+    "EigResult", "EighResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cond",
+    "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matmul",
+    "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm",
+    "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "tensorinv",
+    "tensorsolve", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
 
 Order = int | float | str | None
@@ -168,7 +169,7 @@ def _vector_norm(x: Array, ord: Order, axes: tuple[int, ...], keepdims: bool) ->
         return uf.magnitude(sum(real_square(x), axes, keepdims=keepdims))
     size = uf.absolute(x)
     if ord == np.inf:
-        return max(size, axes, keepdims=keepdims)
+        return max(size, axes, keepdims=keepdims, initial=0)
     if ord == -np.inf:
         return min(size, axes, keepdims=keepdims)
     if ord == 0:
@@ -191,7 +192,7 @@ def _matrix_norm(x: Array, ord: Order, axes: tuple[int, ...], keepdims: bool) ->
         if ord == "nuc":
             found = sum_of_values(last)
         else:
-            found = (max if ord == 2 else min)(svdvals(last), -1)
+            found = max(svdvals(last), -1, initial=0) if ord == 2 else min(svdvals(last), -1)
         return expand_dims(found, axes) if keepdims else found
     if ord not in (1, -1, np.inf, -np.inf):
         raise BadArgument(
@@ -202,7 +203,7 @@ def _matrix_norm(x: Array, ord: Order, axes: tuple[int, ...], keepdims: bool) ->
     summed, left = (rows, columns) if ord in (1, -1) else (columns, rows)
     sums = sum(uf.absolute(x), summed, keepdims=True)
     extreme = max if ord in (1, np.inf) else min
-    found = extreme(sums, left, keepdims=True)
+    found = extreme(sums, left, keepdims=True, initial=0 if ord in (1, np.inf) else None)
     if keepdims:
         return found
     return reshape(found, [n for i, n in enumerate(found.shape) if i not in axes])
@@ -290,12 +291,13 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     return _diagonal(x, offset, -2, -1)
 
 
-def trace(x: ArrayLike, /, *, offset: int = 0) -> Array:
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
     """Return the sums of the diagonals of matrices on the last two axes.
 
     Args:
         x: array of shape (..., n, m).
         offset: diagonal; positive ones are above the main diagonal.
+        dtype: dtype of the sum; by default that of ``sum``.
 
     Returns:
         Array without the last two axes.
@@ -303,7 +305,7 @@ def trace(x: ArrayLike, /, *, offset: int = 0) -> Array:
     >>> jnp.linalg.trace(jnp.array([[1, 2], [3, 4]]))
     Array(5, dtype=int32)
     """
-    return sum(diagonal(x, offset=offset), -1)
+    return sum(diagonal(x, offset=offset), -1, dtype)
 
 
 def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:

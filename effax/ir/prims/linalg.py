@@ -10,11 +10,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from importlib import import_module
 from typing import ClassVar
 
 import numpy as np
 
-from effax.ir.dtypes import INT32, DType, as_dtype, real_dtype
+from effax.ir.dtypes import INT32, DType, as_dtype, complex_dtype, real_dtype
 from effax.ir.errors import IllTyped
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims.common.operands import INEXACT, arrays, check_dtype, check_same_dtype
@@ -23,10 +24,12 @@ from effax.ir.work import Work, moved
 
 __all__ = [
     "Cholesky",
+    "Eig",
     "Eigh",
     "Lu",
     "Op",
     "Qr",
+    "Schur",
     "Svd",
     "TriangularSolve",
 ]
@@ -154,7 +157,7 @@ class TriangularSolve(Primitive):
 
 @dataclass(frozen=True, slots=True)
 class Lu(Primitive):
-    """``(lu, pivots, permutation)`` with a[permutation] = L·U, for square matrices.
+    """``(lu, pivots, permutation)`` with a[permutation] = L·U.
 
     ``lu`` has U and, below its diagonal, L, whose diagonal is 1. Step k exchanges rows k and
     ``pivots[k]``, the first of the greatest magnitude; as in LAPACK, the magnitude of a complex
@@ -166,20 +169,25 @@ class Lu(Primitive):
 
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)
-        check_matrices(self, x, square=True)
-        order = x.update(shape=x.shape[:-1], dtype=INT32, weak=False)
-        return Typing((x, order, order))
+        check_matrices(self, x, square=False)
+        *batch, m, n = x.shape
+        pivots, order = (
+            x.update(shape=(*batch, k), dtype=INT32, weak=False) for k in (min(m, n), m)
+        )
+        return Typing((x, pivots, order))
 
     def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
-        return _factorised(ins, outs, 2 * ins[0].shape[-1] ** 3)
+        m, n = _long_and_short(ins[0])
+        return _factorised(ins, outs, n * n * (3 * m - n))
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
-        n = ins[0].shape[-1]
-        lu = np.array(ins[0]).reshape(math.prod(ins[0].shape[:-2]), n, n)
-        order = np.tile(np.arange(n, dtype=np.int32), (len(lu), 1))
-        pivots = np.zeros_like(order)
+        *batch, m, n = ins[0].shape
+        lu = np.array(ins[0]).reshape(math.prod(batch), m, n)
+        order = np.tile(np.arange(m, dtype=np.int32), (len(lu), 1))
+        steps = np.arange(min(m, n), dtype=np.int32)
+        pivots = np.tile(steps, (len(lu), 1))
         each = np.arange(len(lu))
-        for k in range(n):
+        for k in steps:
             column = lu[:, k:, k]
             size = np.abs(np.real(column)) + np.abs(np.imag(column))
             p = k + np.argmax(np.where(np.isnan(size), np.inf, size), axis=1)
@@ -190,9 +198,12 @@ class Lu(Primitive):
             lu[:, k + 1 :, k] /= np.where(lu[:, k, k] == 0, 1, lu[:, k, k])[:, None]
             lu[:, k + 1 :, k + 1 :] -= lu[:, k + 1 :, k, None] * lu[:, k, None, k + 1 :]
         failed = np.isnan(lu).any(axis=(1, 2))
-        lu[failed], pivots[failed], order[failed] = np.nan, np.arange(n), np.arange(n)
-        shape = ins[0].shape
-        return lu.reshape(shape), pivots.reshape(shape[:-1]), order.reshape(shape[:-1])
+        lu[failed], pivots[failed], order[failed] = np.nan, steps, np.arange(m)
+        return (
+            lu.reshape(ins[0].shape),
+            pivots.reshape(*batch, len(steps)),
+            order.reshape(*batch, m),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +278,86 @@ class Eigh(Primitive):
         (x,) = ins
         shapes, dtypes = [x.shape[-1:], x.shape[-2:]], [real_dtype(x.dtype), x.dtype]
         return _each(_eigh, x, shapes, dtypes)
+
+
+def leading_phases(v: Value) -> Value:
+    """Return the conjugate phase of each complex column's leading component; see above."""
+    if not v.size:
+        return np.ones((*v.shape[:-2], 1, v.shape[-1]), v.dtype)
+    n = v.shape[-2]
+    weighted = np.abs(v) * (1 - np.arange(n) / (8 * n))[:, None]
+    lead = np.take_along_axis(v, weighted.argmax(axis=-2, keepdims=True), -2)
+    phase: Value = np.conj(lead) / np.abs(lead)
+    return phase.astype(v.dtype)
+
+
+def _eig(a: Value, left: bool, right: bool) -> tuple[Value, ...]:
+    if not np.isfinite(a).all():
+        raise np.linalg.LinAlgError
+    found = import_module("scipy.linalg").eig(a, None, left, right, check_finite=False)
+    w, *vectors = found if left or right else (found,)
+    return w, *(v * leading_phases(v + 0j) for v in vectors)
+
+
+@dataclass(frozen=True, slots=True)
+class Eig(Primitive):
+    """``(w, left, right)`` with a·right = right·diag(w) and leftᴴ·a = diag(w)·leftᴴ, all complex.
+
+    Vectors that are not asked for are left out. Columns have norm 1, and their leading components
+    are real and positive.
+    """
+
+    left: bool = False
+    right: bool = True
+    name: ClassVar[str] = "eig"
+
+    def typing(self, *ins: Type) -> Typing:
+        (x,) = arrays(self, ins, 1)
+        check_matrices(self, x, square=True)
+        vectors = x.update(dtype=complex_dtype(x.dtype))
+        values = vectors.update(shape=x.shape[:-1])
+        return Typing((values, *[vectors] * (self.left + self.right)))
+
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        return _factorised(
+            ins, outs, (75 if self.left or self.right else 30) * ins[0].shape[-1] ** 3
+        )
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        (x,) = ins
+        shapes = [x.shape[-1:], *[x.shape[-2:]] * (self.left + self.right)]
+        wide = [complex_dtype(x.dtype)] * len(shapes)
+        return _each(lambda a: _eig(a, self.left, self.right), x, shapes, wide)
+
+
+def _schur(a: Value) -> tuple[Value, ...]:
+    if not np.isfinite(a).all():
+        raise np.linalg.LinAlgError
+    t, q = import_module("scipy.linalg").schur(a, check_finite=False)
+    return t, q
+
+
+@dataclass(frozen=True, slots=True)
+class Schur(Primitive):
+    """``(t, q)`` with a = q·t·qᴴ, q unitary and t upper triangular; without ``vectors``, ``(t,)``.
+
+    For real a, t has blocks of 2 by 2 on its diagonal, for pairs of conjugate eigenvalues.
+    """
+
+    vectors: bool = True
+    name: ClassVar[str] = "schur"
+
+    def typing(self, *ins: Type) -> Typing:
+        (x,) = arrays(self, ins, 1)
+        check_matrices(self, x, square=True)
+        return Typing((x,) * (1 + self.vectors))
+
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        return _factorised(ins, outs, (75 if self.vectors else 60) * ins[0].shape[-1] ** 3)
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        (x,) = ins
+        return _each(_schur, x, [x.shape[-2:]] * 2, [x.dtype] * 2)[: 1 + self.vectors]
 
 
 @dataclass(frozen=True, slots=True)

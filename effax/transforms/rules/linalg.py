@@ -17,10 +17,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from effax.ir.dtypes import is_complex
+from effax.ir.dtypes import INT32, is_complex
 from effax.ir.errors import NotApplicable
 from effax.ir.primitive import Primitive
-from effax.ir.prims import Reshape, Transpose
+from effax.ir.prims import (
+    Complex,
+    ConvertElementType,
+    Ge,
+    Imag,
+    Iota,
+    ReduceSum,
+    Reshape,
+    Transpose,
+)
 from effax.ir.prims import linalg as p
 from effax.ir.syntax import Atom
 from effax.transforms.framework.rules import (
@@ -30,6 +39,7 @@ from effax.transforms.framework.rules import (
     Linear,
     RuleBuilder,
     RuleSet,
+    Unsupported,
 )
 from effax.transforms.rules.common import matrices as m
 from effax.transforms.rules.common.arrays import to_front
@@ -37,11 +47,15 @@ from effax.transforms.rules.common.generic_rules import NONLINEAR, array_rules
 from effax.transforms.rules.common.linear_operands import at, linear_operand, only
 from effax.transforms.rules.common.pointwise import (
     add,
+    const,
+    div,
     mul,
     neg,
     scaled,
     sub,
 )
+
+_NO_SCHUR: Final = "its blocks on the diagonal change their size under a small change of the matrix"
 
 
 def _batch(
@@ -131,38 +145,97 @@ def _solve_transpose(
 def _lu_jvp(
     b: RuleBuilder, prim: p.Lu, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
-    """Differentiate P·A = L·U: dL = L·tril(M, -1) and dU = triu(M)·U with M = L⁻¹·P·dA·U⁻¹."""
+    """Differentiate P·A = L·U: dL = L·tril(M, -1) and dU = triu(M)·U with M = L⁻¹·P·dA·U⁻¹.
+
+    L and U of a rectangular A are completed to square matrices by unit rows and columns.
+    """
     (da,) = tangents
     assert da is not None
     lu, pivots, order = b.emit(prim, primals)
-    rows = m.rows(b, da, order)
-    left = m.solved(b, lu, rows, lower=True, unit_diagonal=True)
-    inner = m.solved_right(b, left, lu, lower=False)
+    *_, rows, columns = lu.type.shape
+    l_, u = m.resized(b, lu, rows, rows), _completed(b, m.above(b, lu), columns)
+    left = m.solved(b, l_, m.rows(b, da, order), lower=True, unit_diagonal=True)
+    inner = m.solved_right(b, left, u, lower=False)
     low, up = m.below(b, inner, diagonal=False), m.above(b, inner)
     # L is 1 on its diagonal, so L·low = low + (strict part of L)·low.
-    d_low = add(b, low, m.matmul(b, m.below(b, lu, diagonal=False), low))
-    return JvpOut([lu, pivots, order], [add(b, d_low, m.matmul(b, up, m.above(b, lu))), None, None])
+    d_low = add(b, low, m.matmul(b, m.below(b, l_, diagonal=False), low))
+    return JvpOut([lu, pivots, order], [add(b, d_low, m.matmul(b, up, u)), None, None])
+
+
+def _completed(b: RuleBuilder, u: Atom, n: int) -> Atom:
+    """Return the square matrix with the rows of ``u`` first, and 1 on the rest of its diagonal."""
+    square, given = m.resized(b, u, n, n), u.type.shape[-2]
+    if given >= n:
+        return square
+    places = b(Iota(INT32, square.type.shape[:-1], len(square.type.shape) - 2))
+    rest = b(ConvertElementType(u.type.dtype), b(Ge(), places, const(given, places)))
+    return add(b, square, m.diagonal_matrix(b, rest))
+
+
+def _eig_jvp(
+    b: RuleBuilder, prim: p.Eig, primals: Sequence[Atom], tangents: Sequence[Atom | None]
+) -> JvpOut:
+    """Differentiate A·V = V·diag w: dw = diag C and dV = V·(F∘C + D) with C = V⁻¹·dA·V.
+
+    F_ij = 1/(w_j - w_i): 0 on the diagonal, nan for other equal eigenvalues. The diagonal D keeps
+    the norms and the phases of the columns. Left vectors are those of Aᴴ, of conjugate values.
+    """
+    (a,), (da,) = primals, tangents
+    assert da is not None
+    w, *vectors = b.emit(p.Eig(prim.left, True), [a])
+    v, moved = vectors[-1], m.like(b, da, w)
+    inner = _in_basis(b, v, moved)
+    tangents_out: list[Atom] = [m.diagonal(b, inner)]
+    if prim.left:
+        of_adjoint = _in_basis(b, vectors[0], m.adjoint(b, moved))
+        tangents_out.append(_eigenvectors_moved(b, m.conj(b, w), vectors[0], of_adjoint))
+    if prim.right:
+        tangents_out.append(_eigenvectors_moved(b, w, v, inner))
+    return JvpOut([w, *vectors][: len(tangents_out)], tangents_out)
+
+
+def _in_basis(b: RuleBuilder, v: Atom, x: Atom) -> Atom:
+    """Return V⁻¹·X·V."""
+    lu, _, order = b.emit(p.Lu(), [v])
+    right = m.rows(b, m.matmul(b, x, v), order)
+    return m.solved(b, lu, m.solved(b, lu, right, lower=True, unit_diagonal=True), lower=False)
+
+
+def _eigenvectors_moved(b: RuleBuilder, w: Atom, v: Atom, inner: Atom) -> Atom:
+    dv = m.matmul(b, v, mul(b, m.inverse_differences(b, w), inner))
+    n = len(v.type.shape)
+    along = m.real(b, b(ReduceSum((n - 2,)), mul(b, m.conj(b, v), dv)))
+    places = m.leading_places(b, v)
+    lead, turned = m.leading(b, v, places), m.leading(b, dv, places)
+    turn = div(b, b(Imag(), turned), m.real(b, lead))
+    by = neg(b, b(Complex(), along, turn))
+    return add(b, dv, mul(b, v, m.across_rows(b, by)))
 
 
 def _qr_jvp(
     b: RuleBuilder, prim: p.Qr, primals: Sequence[Atom], tangents: Sequence[Atom | None]
 ) -> JvpOut:
-    """Differentiate A = Q·R: dR = (C - Ω)·R and dQ = Q·(Ω - C) + dA·R⁻¹ (Walter, Lehmann 2010).
+    """Differentiate A = Q·R: dR = Qᴴ·(dA - dQ·R), dQ = Q·(Ω - C) + dA·R⁻¹ (Walter, Lehmann 2010).
 
     C = Qᴴ·dA·R⁻¹, and Ω is the skew-Hermitian matrix with the strictly lower triangle of C and,
-    so that dR has a real diagonal, the imaginary diagonal of C.
+    so that dR has a real diagonal, the imaginary diagonal of C. Q depends on the first columns of
+    a wide A alone, as many as it has rows.
     """
     (a,), (da,) = primals, tangents
     assert da is not None
     *_, rows, columns = a.type.shape
-    if rows < columns or (prim.full and rows != columns):
+    if prim.full and rows > columns:
         raise NotApplicable(
             "the derivative of qr is not determined for this shape",
-            expected="no more columns than rows, and mode='reduced' where there are fewer",
+            expected="mode='reduced' where there are fewer columns than rows",
             found=str(a.type),
         )
     q, r = b.emit(prim, primals)
-    ratio = m.solved_right(b, da, r, lower=False)
+    n = min(rows, columns)
+    square, moved = (
+        (r, da) if n == columns else (m.resized(b, x, x.type.shape[-2], n) for x in (r, da))
+    )
+    ratio = m.solved_right(b, moved, square, lower=False)
     inner = m.matmul(b, m.adjoint(b, q), ratio)
     low = m.below(b, inner, diagonal=False)
     turn = sub(b, low, m.adjoint(b, low))
@@ -170,7 +243,10 @@ def _qr_jvp(
         middle = m.diagonal(b, inner)
         turn = add(b, turn, m.diagonal_matrix(b, sub(b, middle, m.like(b, m.real(b, middle), a))))
     dq = add(b, m.matmul(b, q, sub(b, turn, inner)), ratio)
-    return JvpOut([q, r], [dq, m.matmul(b, sub(b, inner, turn), r)])
+    if n == columns:
+        return JvpOut([q, r], [dq, m.matmul(b, sub(b, inner, turn), r)])
+    rest = sub(b, da, m.matmul(b, dq, r))
+    return JvpOut([q, r], [dq, m.above(b, m.matmul(b, m.adjoint(b, q), rest))])
 
 
 def _eigh_jvp(
@@ -252,6 +328,14 @@ RULES: Final[RuleSet] = (
     .extend(
         p.Eigh,
         array_rules(jvp=_eigh_jvp, transpose=NONLINEAR, batch=_batch),
+    )
+    .extend(
+        p.Eig,
+        array_rules(jvp=_eig_jvp, transpose=NONLINEAR, batch=_batch),
+    )
+    .extend(
+        p.Schur,
+        array_rules(jvp=Unsupported(_NO_SCHUR), transpose=NONLINEAR, batch=_batch),
     )
     .extend(
         p.Svd,

@@ -184,6 +184,7 @@ LINALG: Table = {
     **on("cross outer vecdot", jnp.linalg, X, Y),
     **on("matmul", jnp.linalg, A, B),
     **on("cond det inv qr slogdet svd", jnp.linalg, A),
+    **{n: Call(getattr(jnp.linalg, n), (A,), compiled=False) for n in ("eig", "eigvals")},
     **on("solve", jnp.linalg, A, X),
     **{
         name: Call(of_symmetric(getattr(jnp.linalg, name)), (A,))
@@ -201,6 +202,7 @@ LINALG: Table = {
             "norm of order 3": (X, [3]),
             "norm of order inf": (M, [np.inf]),
             "qr of more rows": (M.T, []),
+            "qr of more columns": (M, []),
             "solve many": (A, M.T, []),
             "svd of more rows": (M.T, [False]),
             "tensordot": (M, A, [{"axes": 1}]),

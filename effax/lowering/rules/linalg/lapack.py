@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 
 from effax.ir import prims
 from effax.ir.build import Builder
-from effax.ir.dtypes import BOOL, INT32, is_complex, real_dtype
+from effax.ir.dtypes import BOOL, INT32, complex_dtype, is_complex, real_dtype
 from effax.ir.indexing import Indexer, Pick, Span
 from effax.ir.primitive import Typing
 from effax.ir.prims import Gather, Reshape, Slice
@@ -27,7 +27,7 @@ from effax.lowering.rules.linalg import programs
 from effax.lowering.rules.linalg.programs import Expanded, nan_unless, types_of
 from effax.lowering.writer import Val, Writer
 from effax.transforms.rules.common import matrices as m
-from effax.transforms.rules.common.pointwise import const
+from effax.transforms.rules.common.pointwise import const, sub
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,13 @@ class Routine(Expanded):
         routine: the routine, without the letter of the dtype.
         options: ``(name, letter)`` pairs.
         outs: the types of its results.
-        over: the position of the operand.
+        over: the position of the operand; None if no buffer is reused.
     """
 
     routine: str
     options: tuple[tuple[str, str], ...]
     outs: tuple[ArrayType, ...]
-    over: int = 0
+    over: int | None = 0
     name: ClassVar[str] = "routine"
 
     def typing(self, *ins: Type) -> Typing:
@@ -58,7 +58,7 @@ def routine(w: Writer, prim: Routine, ins: Sequence[Val]) -> Sequence[Val]:
         prim.outs,
         [f"{name} = {ord(letter)} : ui8" for name, letter in prim.options],
         columns_first=len(ins[0].shape),
-        in_place=(prim.over, 0),
+        in_place=None if prim.over is None else (prim.over, 0),
     )
     return w.op(text, *prim.outs)
 
@@ -114,37 +114,45 @@ def triangular_solve(w: Writer, prim: p.TriangularSolve, ins: Sequence[Val]) -> 
 def lu(w: Writer, prim: p.Lu, ins: Sequence[Val]) -> Sequence[Val]:
     """Write LU: the routine's pivots, counted from 1, determine the permutation.
 
-    A nan propagates along its column or row to the diagonal, where failure is detected.
+    A nan of a square matrix propagates along its column or row to the diagonal, where failure is
+    detected.
     """
     (x,) = ins
-    rows = array_type(x.shape[:-1], INT32)
+    *batch, height, n = x.shape
+    rows, still = (
+        ops.iota(w, array_type((*batch, k), INT32), len(batch)) for k in (height, min(height, n))
+    )
     if x.type.size == 0:
-        return (x, *[w.constant(0, rows)] * 2)
-    factors, pivots, _ = routine(w, Routine("getrf", (), (_of(x.type), rows, _info(x.type))), ins)
+        return (x, ops.full(w, 0, still), rows)
+    outs = (_of(x.type), still.type, _info(x.type))
+    factors, pivots, _ = routine(w, Routine("getrf", (), outs), ins)
     pivots = ops.same(w, "subtract", pivots, ops.full(w, 1, pivots))
-    order, well = _exchanges(w, pivots, _diagonal(w, factors))
-    still = ops.iota(w, rows, len(rows.shape) - 1)
-    found = ((factors, ops.full(w, math.nan, factors)), (pivots, still), (order, still))
-    batch = range(len(well.shape))
-    return [ops.select(w, ops.broadcast(w, well, y.shape, batch), y, n) for y, n in found]
+    order, well = _exchanges(w, pivots, rows, _diagonal(w, factors))
+    if height != n:
+        finite = ops.compare(w, "EQ", factors, factors)
+        axes = [len(batch), len(batch) + 1]
+        well = ops.reduce(w, "and", finite, w.constant(True, array_type((), BOOL)), axes)
+    found = ((factors, ops.full(w, math.nan, factors)), (pivots, still), (order, rows))
+    return [
+        ops.select(w, ops.broadcast(w, well, y.shape, range(len(batch))), y, n) for y, n in found
+    ]
 
 
 def _diagonal(w: Writer, x: Val) -> Val:
-    *batch, n, _ = x.shape
+    *batch, m, n = x.shape
     whole = [Span(0, size) for size in batch]
-    places = ops.iota(w, array_type((n,), INT32), 0)
+    places = ops.iota(w, array_type((min(m, n),), INT32), 0)
     return w.apply1(Gather(Indexer((*whole, Pick(None), Pick(None)))), x, places, places)
 
 
-def _exchanges(w: Writer, pivots: Val, diagonal: Val) -> tuple[Val, Val]:
-    """Apply the exchanges of k and ``pivots[k]``, in order, to ``0, 1, 2, ...``.
+def _exchanges(w: Writer, pivots: Val, places: Val, diagonal: Val) -> tuple[Val, Val]:
+    """Apply the exchanges of k and ``pivots[k]``, in order, to ``places``: ``0, 1, 2, ...``.
 
     Returns the permutation, and whether the diagonals have no nan: XLA compiles one small loop for
     both to one function.
     """
     *batch, n = pivots.shape
     first = w.constant(0, INDEX)
-    places = ops.iota(w, pivots.type, len(batch))
     edge = (*batch, 1)
 
     def at(k: Val) -> list[Val]:
@@ -156,9 +164,9 @@ def _exchanges(w: Writer, pivots: Val, diagonal: Val) -> tuple[Val, Val]:
     def step(k: Val, order: Val, well: Val) -> Sequence[Val]:
         pivot, here = (ops.dynamic_slice(w, v, at(k), edge) for v in (pivots, order))
         if batch:
-            found = ops.compare(w, "EQ", places, _across(w, pivot, n))
+            found = ops.compare(w, "EQ", places, _across(w, pivot, places.shape[-1]))
             there = _only(w, found, order)
-            order = ops.select(w, found, _across(w, here, n), order)
+            order = ops.select(w, found, _across(w, here, places.shape[-1]), order)
             order = ops.dynamic_update_slice(w, order, there, at(k))
         else:
             row = [ops.reshape(w, pivot, ())]
@@ -208,6 +216,41 @@ def eigh(prim: p.Eigh, types: tuple[ArrayType, ...]) -> Jaxpr:
     v_, w_ = (nan_unless(b, _well(b, info), x) for x in (v, w))
     real = not is_complex(type_.dtype)
     return b.finish([w_, programs.flipped(b, v_, programs.signs(b, v_)) if real else v_])
+
+
+def eig(prim: p.Eig, types: tuple[ArrayType, ...]) -> Jaxpr:
+    """Return the program of Eig: nan on failure; phases of vectors as in the evaluator."""
+    (type_,) = types
+    b = Builder(types)
+    (x,) = b.binders
+    values, wide = array_type(type_.shape[:-1], type_.dtype), complex_dtype(type_.dtype)
+    if type_.size == 0:
+        return b.finish([programs.zeros(b, t) for t in prim.typing(*types).outs])
+    parts = 1 if is_complex(type_.dtype) else 2
+    outs = (*[values] * parts, *[array_type(type_.shape, wide)] * 2, _info(type_))
+    asked = (("compute_left", "NV"[prim.left]), ("compute_right", "NV"[prim.right]))
+    *found, left, right, info = b.emit(Routine("geev", asked, outs, None), [x])
+    w = found[0] if parts == 1 else b(prims.Complex(), *found)
+    vectors = [v for v, wanted in ((left, prim.left), (right, prim.right)) if wanted]
+    turned = [programs.flipped(b, v, programs.phases(b, v)) for v in vectors]
+    return b.finish([nan_unless(b, _well(b, info), y) for y in (w, *turned)])
+
+
+def schur(prim: p.Schur, types: tuple[ArrayType, ...]) -> Jaxpr:
+    """Return the program of Schur's form: nan on failure, and of matrices that are not finite."""
+    (type_,) = types
+    b = Builder(types)
+    (x,) = b.binders
+    values = array_type(type_.shape[:-1], type_.dtype)
+    if type_.size == 0:
+        return b.finish([programs.zeros(b, t) for t in prim.typing(*types).outs])
+    parts = 1 if is_complex(type_.dtype) else 2
+    outs = (*[_of(type_)] * 2, *[values] * parts, *[_info(type_)] * 2)
+    asked = (("mode", "NV"[prim.vectors]), ("sort", "N"))
+    t, q, *_, info = b.emit(Routine("gees", asked, outs), [x])
+    finite = programs.has_no_nan(b, sub(b, x, x), 2)
+    well = b(prims.And(), _well(b, info), finite)
+    return b.finish([nan_unless(b, well, y) for y in (t, q)[: 1 + prim.vectors]])
 
 
 def svd(prim: p.Svd, types: tuple[ArrayType, ...]) -> Jaxpr:

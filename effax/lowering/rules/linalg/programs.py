@@ -274,6 +274,12 @@ def signs(b: Builder, v: Atom) -> Atom:
     return where(b, b(prims.Gt(), neg(b, down), up), const(-1, up), const(1, up))
 
 
+def phases(b: Builder, v: Atom) -> Atom:
+    """Return the conjugate phase of each column's leading component; see ``leading_phases``."""
+    lead = b(prims.Conj(), m.leading(b, v, m.leading_places(b, v)))
+    return div(b, lead, m.like(b, b(prims.Abs(), lead), lead))
+
+
 def flipped(b: Builder, columns: Atom, by: Atom) -> Atom:
     """Scale each column."""
     return mul(b, columns, m.across_rows(b, by, columns.type.shape[-2]))
@@ -321,16 +327,23 @@ def _tall_svd(b: Builder, x: Atom) -> tuple[Atom, Atom, Atom]:
     return m.matmul(b, q, mul(b, u, m.across_rows(b, phases))), size, v
 
 
+def on_host(w: Writer, prim: p.Eig | p.Schur, ins: Sequence[Val]) -> Sequence[Val]:
+    """Call the evaluation, as there is no other program."""
+    outs = prim.typing(*[x.type for x in ins]).outs
+    return w.host_call(prim.evaluate, ins, [t for t in outs if isinstance(t, ArrayType)])
+
+
 def lu_program(prim: p.Lu, types: tuple[ArrayType, ...]) -> Jaxpr:
     """Return the program of LU by columns: exchange rows, divide by the pivot, eliminate."""
     (type_,) = types
     b = Builder(types)
     (x,) = b.binders
-    n = type_.shape[-1]
-    order_type = array_type(type_.shape[:-1], INT32)
+    outs = prim.typing(*types).outs
+    order_shape, n = outs[2].shape, min(type_.shape[-2:])
     if type_.size == 0:
-        return b.finish([x, zeros(b, order_type), zeros(b, order_type)])
-    order = b(Iota(INT32, order_type.shape, len(order_type.shape) - 1))
+        rows = b(Iota(INT32, order_shape, len(order_shape) - 1))
+        return b.finish([x, zeros(b, outs[1]), rows])
+    order = b(Iota(INT32, order_shape, len(order_shape) - 1))
     loop = Scan(_lu_step(type_), n, False, 0, 2)
     strong = array_type(type_.shape, type_.dtype)
     start = x if x.type == strong else b(prims.ConvertElementType(type_.dtype), x)
@@ -341,8 +354,8 @@ def lu_program(prim: p.Lu, types: tuple[ArrayType, ...]) -> Jaxpr:
 def lu_results(b: Builder, lu: Atom, pivots: Atom, order: Atom) -> list[Atom]:
     """Return the results; for a matrix with nan, nan and the identity permutation."""
     well = has_no_nan(b, lu, 2)
-    still = b(Iota(INT32, pivots.type.shape, len(pivots.type.shape) - 1))
-    rows = [per_matrix(b, well, x, still) for x in (pivots, order)]
+    axis = len(order.type.shape) - 1
+    rows = [per_matrix(b, well, x, b(Iota(INT32, x.type.shape, axis))) for x in (pivots, order)]
     return [nan_unless(b, well, lu), *rows]
 
 
@@ -354,8 +367,8 @@ def _last(b: Builder, stacked: Atom) -> Atom:
 
 def _lu_step(type_: ArrayType) -> Jaxpr:
     shape = type_.shape
-    n, ndim = shape[-1], len(shape)
-    lead = shape[:-1]
+    *_, height, n = shape
+    ndim, lead = len(shape), shape[:-1]
     b = Builder([array_type(shape, type_.dtype), array_type(lead, INT32), array_type((), INT32)])
     lu: Atom
     order: Atom
@@ -370,7 +383,7 @@ def _lu_step(type_: ArrayType) -> Jaxpr:
     candidates = b(ReduceMax((ndim - 1,)), where(b, open_, size, const(-1, size)))
     pivot = b(Argmax(ndim - 2, INT32), candidates)
     at_k = b(prims.Eq(), places, k)
-    at_pivot = b(prims.Eq(), places, along_rows(b, pivot, n))
+    at_pivot = b(prims.Eq(), places, along_rows(b, pivot, height))
     order = exchanged(b, order, at_k, at_pivot, 1)
     lu = exchanged(b, lu, m.across_columns(b, at_k, n), m.across_columns(b, at_pivot, n), 2)
     row = b(ReduceSum((ndim - 2,)), where(b, b(prims.Eq(), rows, k), lu, const(0, lu)))
@@ -378,9 +391,9 @@ def _lu_step(type_: ArrayType) -> Jaxpr:
     top = b(ReduceSum((ndim - 2,)), where(b, at_k, column, const(0, column)))
     # Below a pivot of 0 all elements are 0: any divisor will do.
     divisor = where(b, b(prims.Eq(), top, const(0, top)), const(1, top), top)
-    factor = m.across_columns(b, div(b, column, along_rows(b, divisor, n)), n)
+    factor = m.across_columns(b, div(b, column, along_rows(b, divisor, height)), n)
     below, right = b(prims.Gt(), rows, k), b(prims.Gt(), columns, k)
-    reduced = sub(b, lu, mul(b, factor, m.across_rows(b, row, n)))
+    reduced = sub(b, lu, mul(b, factor, m.across_rows(b, row, height)))
     inner = where(b, right, reduced, where(b, in_column, factor, lu))
     return b.finish([where(b, below, inner, lu), order, pivot])
 

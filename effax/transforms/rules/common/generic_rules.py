@@ -29,7 +29,7 @@ NONLINEAR = Unsupported("it is not linear in any operand")
 
 
 def array_rules(
-    jvp: JvpRule[P],
+    jvp: JvpRule[P] | Unsupported,
     transpose: TransposeRule[P] | Unsupported,
     batch: BatchRule[P] | Unsupported,
     sparse: bool = False,

@@ -20,7 +20,7 @@ from effax.ir.prims import (
 )
 from effax.ir.syntax import Atom
 from effax.ir.types import Shape
-from effax.transforms.rules.common.pointwise import const, where
+from effax.transforms.rules.common.pointwise import const, scaled, where
 
 
 def swapped(b: Builder, x: Atom) -> Atom:
@@ -165,3 +165,28 @@ def inverse_or_nan(b: Builder, x: Atom) -> Atom:
     is_zero = b(p.Eq(), x, const(0, x))
     safe = where(b, is_zero, const(1, x), x)
     return where(b, is_zero, const(math.nan, x), b(p.Div(), const(1, x), safe))
+
+
+def leading_places(b: Builder, v: Atom) -> Atom:
+    """Return whether an element is its column's leading component; see ``leading_phases``."""
+    shape = v.type.shape
+    axis = len(shape) - 2
+    size = b(p.Abs(), v)
+    weights = scaled(b, b(Iota(size.type.dtype, shape, axis)), -1 / (8 * shape[axis]))
+    weighted = b(p.Add(), size, b(p.Mul(), size, weights))
+    places = across_rows(b, b(p.Argmax(axis, INT32), weighted), shape[axis])
+    return b(p.Eq(), b(Iota(INT32, shape, axis)), places)
+
+
+def leading(b: Builder, x: Atom, places: Atom) -> Atom:
+    """Return the element of each column at its place."""
+    return b(ReduceSum((len(x.type.shape) - 2,)), where(b, places, x, const(0, x)))
+
+
+def resized(b: Builder, x: Atom, rows: int, columns: int) -> Atom:
+    """Return matrices of this size: the first rows and columns of ``x``, and zeros."""
+    *batch, m, n = x.type.shape
+    kept = b(p.Slice((0,) * (len(batch) + 2), (*batch, min(m, rows), min(n, columns))), x)
+    still = [(0, 0, 0)] * len(batch)
+    more = [(0, max(rows - m, 0), 0), (0, max(columns - n, 0), 0)]
+    return b(p.Pad((*still, *more)), kept, const(0, x))
