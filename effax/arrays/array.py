@@ -13,11 +13,13 @@ from effax.arrays.not_array import as_numbers
 from effax.arrays.operators import ops
 from effax.arrays.placed import OnDevice
 from effax.ir.dtypes import DType, family
-from effax.ir.errors import IllTyped
+from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.types import ArrayType, Shape
 from effax.tree import PyTree
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from effax.arrays.at import At
 
 Axis = int | Sequence[int] | None
@@ -95,6 +97,15 @@ class Array(Arithmetic, OnDevice):
         if dtype is not None and value.dtype != dtype:
             return value.astype(dtype)  # type: ignore[call-overload, no-any-return]  # NumPy checks it
         return value.copy() if copy else value
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
+        namespace = ops.array_namespace()
+        version: str = namespace.__array_api_version__
+        if api_version not in (None, version):
+            raise BadArgument(
+                "unknown version of the Array API standard", repr(version), repr(api_version)
+            )
+        return namespace
 
     def __len__(self) -> int:
         if not self.type.shape:

@@ -11,7 +11,6 @@ from effax.arrays.operators import ops
 from effax.ir.dtypes import as_key_dtype, is_key_dtype
 from effax.ir.key_dtype import words_of
 from effax.ir.types import ArrayType, array_type
-from effax.tree import PyTree
 
 if TYPE_CHECKING:
     from effax.arrays.sharding import Sharding
@@ -110,8 +109,23 @@ class DeviceArray(Array):
 
         return xla.pointer(self.buffer)
 
-    def __dlpack__(self, *, stream: int | None = None, **kwargs: PyTree) -> PyTree:
-        return self.numpy().copy().__dlpack__(**kwargs)
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> object:
+        """Return a DLPack capsule of a copy; with ``copy=False``, of the memory itself.
+
+        Raises BufferError for a device that is not the host.
+        """
+        from effax.lowering import xla
+
+        if dl_device is not None and tuple(map(int, dl_device)) != self.__dlpack_device__():
+            raise BufferError(f"arrays are in the host's memory, not on device {dl_device}")
+        return xla.to_dlpack(self.buffer, copy is not False)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         device = self.numpy().__dlpack_device__()

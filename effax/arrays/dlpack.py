@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from effax.arrays.array import Array, DTypeLike
 from effax.arrays.config import allowed
+from effax.arrays.creation import asarray
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.placed import check_first_device
 from effax.arrays.promotion import converted
@@ -22,7 +23,7 @@ def from_dlpack(
     Args:
         external_array: an object with ``__dlpack__`` and ``__dlpack_device__``; 64-bit elements
             become 32-bit ones where those are not enabled.
-        device: None or the first device.
+        device: None or the first device; any one for an array of effax.
         copy: True for memory of its own, False to share it, None to share it where it is aligned.
 
     Raises:
@@ -38,6 +39,8 @@ def from_dlpack(
             expected="an object with `__dlpack__` and `__dlpack_device__`",
             found=type(external_array).__name__,
         )
+    if isinstance(external_array, Array):
+        return asarray(external_array, copy=copy, device=device)
     if device is not None:
         check_first_device(device, "from_dlpack")
     buffer = xla.from_dlpack(external_array, copy)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from effax.arrays.array import Array, ArrayLike, DTypeLike
     from effax.arrays.at import At
     from effax.arrays.ref import Ref
@@ -33,6 +35,7 @@ class Operators:
     argmax: Callable[..., Array]
     argmin: Callable[..., Array]
     argsort: Callable[..., Array]
+    array_namespace: Callable[[], ModuleType]
     asarray: Callable[..., Array]
     astype: Callable[..., Array]
     bitwise_and: Binary

@@ -25,13 +25,16 @@ __all__ = [
 ]  # fmt: skip
 
 
-def reshape(a: ArrayLike, shape: int | Sequence[int], order: str = "C") -> Array:
+def reshape(
+    a: ArrayLike, shape: int | Sequence[int], order: str = "C", *, copy: bool | None = None
+) -> Array:
     """Return the elements of ``a`` in another shape.
 
     Args:
         a: array or scalar.
         shape: new sizes; one may be -1 and is inferred.
         order: "C" for row-major or "F" for column-major order of elements.
+        copy: ignored; arrays are immutable and share no memory.
 
     Returns:
         Array of shape ``shape``, dtype of ``a``.
@@ -274,15 +277,15 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
     return pr.broadcast_shapes(plain, "broadcast_shapes")
 
 
-def broadcast_arrays(*args: ArrayLike) -> list[Array]:
-    """Return the arguments broadcast to one shape, as a list.
+def broadcast_arrays(*args: ArrayLike) -> tuple[Array, ...]:
+    """Return the arguments broadcast to one shape, as a tuple.
 
     >>> [x.shape for x in jnp.broadcast_arrays(jnp.ones((2, 1)), jnp.ones(3))]
     [(2, 3), (2, 3)]
     """
     values = [as_value(x, f"argument {i} of broadcast_arrays") for i, x in enumerate(args)]
     shape = pr.broadcast_shapes([x.shape for x in values], "broadcast_arrays")
-    return [pr.to_shape(x, shape) for x in values]
+    return tuple([pr.to_shape(x, shape) for x in values])
 
 
 def slice_along(

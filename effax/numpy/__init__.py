@@ -14,6 +14,7 @@ from effax.numpy import linalg as linalg
 from effax.numpy import methods as _methods  # noqa: F401  it installs the methods of arrays
 from effax.numpy.accumulation import *
 from effax.numpy.arithmetic import *
+from effax.numpy.array_api import *
 from effax.numpy.choices import *
 from effax.numpy.comparison import *
 from effax.numpy.constants import *

@@ -73,14 +73,24 @@ def _remainder(a: Array | Lit, b: Array | Lit) -> Array:
     rest = _truncated_remainder(a, b)
     if family(rest.dtype) == "uint":
         return rest
-    return bind1(p.SelectN(), _is_wrong(rest, b), rest, bind1(p.Add(), rest, b))
+    moved = bind1(p.SelectN(), _is_wrong(rest, b), rest, bind1(p.Add(), rest, b))
+    return _with_sign_of_zero(moved, b) if is_float(moved.dtype) else moved
+
+
+def _with_sign_of_zero(x: Array, b: Array | Lit) -> Array:
+    """Return x, whose zeros get the sign of b, with derivative 1."""
+    opposite = bind1(p.Sub(), _zero(x), x)
+    # 0 - (0 - x) is never -0, and -(0 - x) never 0; XLA simplifies x + 0, not these.
+    up = bind1(p.Sub(), _zero(x), opposite)
+    below = _full(bind1(p.Lt(), b, _zero(b)), x.shape)
+    return bind1(p.SelectN(), below, up, uf.negative(opposite))
 
 
 @shared_docs(OPERANDS, "Array of the broadcast shape.")
 def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return the remainder of ``x1 / x2`` with the sign of ``x2``, as Python's ``%``.
 
-    The remainder of integers by 0 is 0, as in NumPy.
+    The remainder of integers by 0 is 0, as in NumPy. A zero has the sign of ``x2``.
 
     Raises:
         IllTyped: an operand is complex.
@@ -110,6 +120,8 @@ def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 @shared_docs(OPERANDS, "Array of the broadcast shape.")
 def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return ``x1 / x2`` rounded down, as Python's ``//``; of integers by 0, 0, as in NumPy.
+
+    At infinities it is ``floor(x1 / x2)``, as in the Array API standard.
 
     Raises:
         IllTyped: an operand is complex.
@@ -145,14 +157,19 @@ def _as_float32(x: Array | Lit) -> Array | Lit:
 
 
 def _float_floor_divide(a: Array | Lit, b: Array | Lit) -> Array:
-    # a - rest is a multiple of b, which rounding finds; a remainder by 0 is nan.
+    # a - rest is a multiple of b, which rounding finds. Where the rest is 0 or nan, or b is
+    # infinite, the quotient itself is it, with the sign of its zero.
     rest = bind1(p.Rem(), a, b)
-    by_zero = bind1(p.Eq(), b, _zero(b))
-    multiple = bind1(p.SelectN(), by_zero, bind1(p.Sub(), a, rest), _full(a, rest.shape))
+    infinity = pr.literal(np.inf, array_type((), b.type.dtype, b.type.weak))
+    finite = bind1(p.Ne(), bind1(p.Abs(), b), infinity)
+    has_rest = uf.bitwise_and(uf.greater(uf.absolute(rest), 0), finite)
+    multiple = bind1(p.SelectN(), has_rest, _full(a, rest.shape), bind1(p.Sub(), a, rest))
     quotient = bind1(p.Div(), multiple, b)
     one = pr.literal(1, array_type((), quotient.dtype, quotient.weak_type))
     lower = bind1(p.Sub(), quotient, one)
-    return uf.rint(bind1(p.SelectN(), _is_wrong(rest, b), quotient, lower))
+    down = uf.bitwise_and(has_rest, _is_wrong(rest, b))
+    floor = uf.rint(bind1(p.SelectN(), down, quotient, lower))
+    return uf.where(uf.bitwise_and(has_rest, uf.equal(floor, 0)), 0, floor)
 
 
 T = TypeVar("T", Array, Array | Lit)

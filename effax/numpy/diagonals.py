@@ -31,6 +31,8 @@ def _shifted_rows(shape: Shape, k: ArrayLike) -> Array:
     """Return the row of each position, plus k, which may be traced."""
     rows = _counted(shape, 0)
     if isinstance(k, int):
+        # Beyond the corners no element is on the diagonal, and k need not fit into the dtype.
+        k = min(max(k, -shape[0]), shape[1])
         return uf.add(rows, k) if k else rows
     return uf.add(rows, integer_positions(k, "the diagonal"))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from effax.arrays import creation, promotion, ref_functions, shapes
 from effax.arrays.at import At
 from effax.arrays.operators import Operators, install
@@ -29,6 +31,7 @@ install(
         argmax=reduce.argmax,
         argmin=reduce.argmin,
         argsort=sorting.argsort,
+        array_namespace=lambda: import_module("effax.numpy"),
         asarray=creation.asarray,
         astype=ufuncs.astype,
         bitwise_and=ufuncs.bitwise_and,

@@ -271,7 +271,7 @@ def geomspace(
 
 def meshgrid(
     *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy"
-) -> list[Array]:
+) -> tuple[Array, ...]:
     """Return the coordinates of a grid from those along its axes.
 
     Args:
@@ -281,14 +281,14 @@ def meshgrid(
         indexing: "xy" for a first axis of columns, "ij" for one of rows.
 
     Returns:
-        List of one array per vector.
+        Tuple of one array per vector.
 
     Raises:
         BadArgument: an unknown indexing.
         IllTyped: an argument is not a vector.
 
     >>> jnp.meshgrid(jnp.array([1, 2]), jnp.array([3]))
-    [Array([[1, 2]], dtype=int32), Array([[3, 3]], dtype=int32)]
+    (Array([[1, 2]], dtype=int32), Array([[3, 3]], dtype=int32))
     """
     if indexing not in ("xy", "ij"):
         raise BadArgument("unknown indexing of meshgrid", "'xy' or 'ij'", repr(indexing))
@@ -306,4 +306,4 @@ def meshgrid(
     for v, axis in zip(vectors, order, strict=True):
         lone = sh.reshape(v, [v.shape[0] if i == axis else 1 for i in range(len(order))])
         made.append(lone if sparse else sh.broadcast_to(lone, sizes))
-    return made
+    return tuple(made)

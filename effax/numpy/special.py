@@ -106,9 +106,8 @@ def _log_of_complex_sum(a: Array, b: Array, unit: float) -> Array:
     """
     greater = uf.maximum(uf.real(a), uf.real(b))
     top = bind1(prims.StopGradient(), uf.masked(isfinite(greater), greater))
-    parts = [uf.exp(uf.multiply(uf.subtract(x, top), unit)) for x in (a, b)]
-    fine = uf.log(uf.add(*parts))
-    return uf.add(top, uf.multiply(fine, 1 / unit))
+    exp, log = (uf.exp, uf.log) if unit == 1 else (uf.exp2, log2)
+    return uf.add(top, log(uf.add(*[exp(uf.subtract(x, top)) for x in (a, b)])))
 
 
 def log2(x: ArrayLike, /) -> Array:

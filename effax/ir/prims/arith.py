@@ -50,7 +50,7 @@ class Neg(Unary):
 
 
 class Sign(Unary):
-    """-1, 0 or 1; the operand itself where it is zero or nan. Of complex numbers, ``x / |x|``."""
+    """-1, 0 or 1; nan where the operand is. Of complex numbers, ``x / |x|``."""
 
     name = "sign"
     accepts: ClassVar[frozenset[str]] = NUMBERS

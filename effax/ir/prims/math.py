@@ -158,7 +158,7 @@ class Tan(Transcendental):
 
     name = "tan"
     accepts: ClassVar[frozenset[str]] = INEXACT
-    ufunc: ClassVar[Meaning] = np.tan
+    ufunc: ClassVar[Meaning] = m.tan
 
 
 class Asin(Transcendental):
@@ -215,7 +215,7 @@ class Tanh(Transcendental):
 
     name = "tanh"
     accepts: ClassVar[frozenset[str]] = INEXACT
-    ufunc: ClassVar[Meaning] = np.tanh
+    ufunc: ClassVar[Meaning] = m.tanh
 
 
 class Asinh(Transcendental):

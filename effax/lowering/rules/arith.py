@@ -33,7 +33,9 @@ def sign(w: Writer, prim: p.Sign, ins: Sequence[Val]) -> Sequence[Val]:
     (x,) = ins
     if family(x.type.dtype) == "uint":
         return (ops.same(w, "minimum", x, ops.full(w, 1, x)),)
-    return (ops.same(w, "sign", x),)
+    zero = ops.full(w, 0, x)
+    # XLA returns -0 for -0.
+    return (ops.select(w, ops.compare(w, "EQ", x, zero), zero, ops.same(w, "sign", x)),)
 
 
 def div(w: Writer, prim: p.Div, ins: Sequence[Val]) -> Sequence[Val]:

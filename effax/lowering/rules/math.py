@@ -11,20 +11,22 @@ from effax.ir.dtypes import (
     is_complex,
 )
 from effax.lowering import ops
-from effax.lowering.rules.common.complex_functions import FORMULAS, SIGNS, by_parts, on_its_branch
+from effax.lowering.rules.common import complex_functions
+from effax.lowering.rules.common.complex_functions import (
+    CORRECTIONS,
+    FORMULAS,
+    by_parts,
+    corrected,
+    joined,
+    parts,
+)
 from effax.lowering.rules.common.pointwise import aligned, is_narrow, same_rules
 from effax.lowering.writer import LoweringRules, Val, Writer
 
 OPERATIONS: Final[dict[type[p.Elementwise], str]] = {
-    p.Exp: "exponential",
-    p.Expm1: "exponential_minus_one",
-    p.Log: "log",
-    p.Log1p: "log_plus_one",
     p.Magnitude: "sqrt",
     p.Rsqrt: "rsqrt",
     p.Cbrt: "cbrt",
-    p.Tan: "tan",
-    p.Tanh: "tanh",
     p.Logistic: "logistic",
     p.Erf: "chlo.erf",
     p.Atan2: "atan2",
@@ -38,22 +40,17 @@ def exp2(w: Writer, prim: p.Exp2, ins: Sequence[Val]) -> Sequence[Val]:
     (x,) = ins
     if is_complex(x.type.dtype):
         # 2^x = exp(x·log 2)
-        scaled = ops.same(w, "multiply", x, ops.full(w, LOG_2, x))
-        return (ops.same(w, "exponential", scaled),)
+        scaled = [ops.same(w, "multiply", y, ops.full(w, LOG_2, y)) for y in parts(w, x)]
+        return (complex_functions.function(w, p.Exp, joined(w, *scaled)),)
     # A power is exact if the exponent is an integer; exp(x·log 2) is not.
     return (ops.same(w, "power", ops.full(w, 2, x), x),)
 
 
 def pow_(w: Writer, prim: p.Pow, ins: Sequence[Val]) -> Sequence[Val]:
     x, y = aligned(w, ins)
-    power = ops.same(w, "power", x, y)
-    if not is_complex(x.type.dtype):
-        return (power,)
-    # XLA computes 0^y = nan for complex y; it is 0 if re(y) > 0.
-    exponent = ops.real(w, y)
-    grows = ops.compare(w, "GT", exponent, ops.full(w, 0, exponent))
-    is_zero = ops.compare(w, "EQ", x, ops.full(w, 0, x))
-    return (ops.select(w, ops.same(w, "and", is_zero, grows), ops.full(w, 0, x), power),)
+    if is_complex(x.type.dtype):
+        return (complex_functions.power(w, x, y),)
+    return (ops.same(w, "power", x, y),)
 
 
 def integer_pow(w: Writer, prim: p.IntegerPow, ins: Sequence[Val]) -> Sequence[Val]:
@@ -89,8 +86,8 @@ def erfc(w: Writer, prim: p.Erfc, ins: Sequence[Val]) -> Sequence[Val]:
 def _complex_rules(rules: LoweringRules) -> LoweringRules:
     for prim in FORMULAS:
         rules = rules.extend(prim, by_parts(prim))
-    for prim in SIGNS:
-        rules = rules.extend(prim, on_its_branch(prim))
+    for prim in CORRECTIONS:
+        rules = rules.extend(prim, corrected(prim))
     return rules
 
 

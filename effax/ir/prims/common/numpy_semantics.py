@@ -64,15 +64,14 @@ def _parts(x: Value) -> tuple[Value, Value]:
 
 
 def sign(x: Value) -> Value:
-    """Return x / |x|, and x itself where it is zero or nan."""
+    """Return x / |x|, 0 where x is 0 or -0, and nan where x is."""
     if x.dtype.kind == "c":
         size = np.abs(x)
-        size = np.where(size == 0, np.asarray(1, size.dtype), size)
-        return _complex(np.real(x) / size, np.imag(x) / size)
-    if is_float(x.dtype):
-        # NumPy returns 0 for -0.
-        return np.where(x == 0, x, np.sign(x))
-    return np.asarray(np.sign(x))
+        zero = size == 0
+        size = np.where(zero, np.asarray(1, size.dtype), size)
+        return np.where(zero, np.zeros_like(x), _complex(np.real(x) / size, np.imag(x) / size))
+    # ml_dtypes returns -0 for -0.
+    return np.where(x == 0, np.zeros_like(x), np.sign(x))
 
 
 def square(x: Value) -> Value:
@@ -80,7 +79,8 @@ def square(x: Value) -> Value:
     if x.dtype.kind != "c":
         return np.asarray(np.square(x))
     re, im = _parts(x)
-    return _complex((re - im) * (re + im), 2 * (re * im))
+    # a² - b² is never -0.
+    return _complex((re - im) * (re + im) + np.asarray(0, re.dtype), 2 * (re * im))
 
 
 def complex_div(x: Value, y: Value) -> Value:
@@ -137,8 +137,29 @@ def expm1(x: Value) -> Value:
     re, im = _parts(x)
     # expm1(a)·cos b - (1 - cos b)  and  exp(a)·sin b
     real = np.expm1(re) * np.cos(im) - 2 * np.square(np.sin(im / 2))
-    flat = im == 0
-    return _complex(np.where(flat, np.expm1(re), real), np.where(flat, im, np.exp(re) * np.sin(im)))
+    flat, lost = im == 0, np.isinf(re) & ~np.isfinite(im)
+    real, imag = np.where(flat, np.expm1(re), real), np.where(flat, im, np.exp(re) * np.sin(im))
+    # exp(-inf)·cis(b) = 0 and exp(inf)·cis(b) = inf + nan·i for any b that has no sine
+    real = np.where(lost, np.where(re < 0, -np.ones_like(re), re), real)
+    return _complex(real, np.where(lost & (re < 0), np.copysign(0, im), imag))
+
+
+def tanh(x: Value) -> Value:
+    """Return the hyperbolic tangent; at infinities ±1, with a zero of the sign of im(x)."""
+    made = np.asarray(np.tanh(x))
+    if x.dtype.kind != "c":
+        return made
+    re, im = _parts(x)
+    return np.where(np.isinf(re), _complex(np.copysign(1, re), np.copysign(0, im)), made)
+
+
+def tan(x: Value) -> Value:
+    """Return the tangent, -i·tanh(i·x)."""
+    if x.dtype.kind != "c":
+        return np.asarray(np.tan(x))
+    re, im = _parts(x)
+    turned = tanh(_complex(-im, re))
+    return _complex(np.imag(turned), -np.real(turned))
 
 
 @_wide1
@@ -186,8 +207,15 @@ def rem(x: Value, y: Value) -> Value:
 
 @_wide2
 def power(x: Value, y: Value) -> Value:
-    """Return x to the power y."""
+    """Return x to the power y; exp(y·log x) where a part is not finite, and 1 where y is 0."""
     made = np.asarray(np.power(x, y))
+    if x.dtype.kind == "c":
+        wild = ~(np.isfinite(x) & np.isfinite(y))
+        if not wild.any():
+            return made
+        (a, b), (c, d) = _parts(np.log(x)), _parts(y)
+        made = np.where(wild, np.exp(_complex(a * c - b * d, a * d + b * c)), made)
+        return np.where(y == 0, np.ones_like(made), made)
     if x.dtype.kind != "f":
         return made
     # NumPy computes the square root for some layouts, which differs at -inf and -0.
