@@ -16,7 +16,7 @@ from effax.lowering.xla.dlpack import TYPE_CODES
 
 
 def from_dlpack(
-    external_array: SupportsDLPack, device: object = None, copy: bool | None = None
+    external_array: Array | SupportsDLPack, device: object = None, copy: bool | None = None
 ) -> Array:
     """Return an array with the contents of another library's array.
 

@@ -163,10 +163,19 @@ class PlacedArray(DeviceArray):
             raise self._several("unsafe_buffer_pointer")
         return xla.read_part(self.parts, place, 0).ctypes.data
 
-    def __dlpack__(self, *, stream: int | None = None, **kwargs: object) -> object:
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> object:
         if len(self.placed_type.place.devices) > 1:
             raise self._several("DLPack")
-        return super().__dlpack__(stream=stream, **kwargs)
+        return super().__dlpack__(
+            stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
+        )
 
     def __dlpack_device__(self) -> tuple[int, int]:
         if len(self.placed_type.place.devices) > 1:

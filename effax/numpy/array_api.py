@@ -78,7 +78,9 @@ def __array_namespace_info__() -> ArrayNamespaceInfo:  # noqa: N807  the standar
     return ArrayNamespaceInfo()
 
 
-def from_dlpack(x: SupportsDLPack, /, *, device: object = None, copy: bool | None = None) -> Array:
+def from_dlpack(
+    x: Array | SupportsDLPack, /, *, device: object = None, copy: bool | None = None
+) -> Array:
     """Return an array with the contents of another library's array.
 
     Args:
