@@ -6,131 +6,129 @@ follow JAX. No module imports JAX, and XLA is loaded on first use.
 
 from __future__ import annotations
 
-from typing import Final as _Final
+from typing import TYPE_CHECKING
 
-from effax import (
-    ad,
-    ad_checkpoint,
-    checkpoint_policies,
-    core,
-    custom_batching,
-    custom_derivatives,
-    debug,
-    distributed,
-    dlpack,
-    dtypes,
-    errors,
-    experimental,
-    export,
-    flatten_util,
-    lax,
-    monitoring,
-    nn,
-    numpy,
-    ops,
-    passes,
-    profiler,
-    random,
-    ref,
-    scipy,
-    sharding,
-    show,
-    stages,
-    tree,
-    tree_util,
-    typing,
-    version,
-)
-from effax.api.apply_passes import apply_passes
-from effax.api.autodiff import grad, jvp, linearize, value_and_grad
-from effax.api.callbacks import pure_callback
-from effax.api.cost import cost
-from effax.api.custom.closures import closure_convert, custom_gradient
-from effax.api.custom.decorators import custom_jvp, custom_rules, custom_vjp
-from effax.api.devices import (
-    block_until_ready,
-    copy_to_host_async,
-    default_backend,
-    device_count,
-    device_get,
-    device_put,
-    devices,
-    effects_barrier,
-    local_device_count,
-    local_devices,
-    print_environment_info,
-    process_count,
-    process_index,
-    process_indices,
-)
-from effax.api.jacobian import hessian, jacfwd, jacrev
-from effax.api.jacobian import jacrev as jacobian
-from effax.api.jit import jit
-from effax.api.linear import linear_transpose
-from effax.api.make_arrays import (
-    make_array_from_callback,
-    make_array_from_process_local_data,
-    make_array_from_single_device_arrays,
-)
-from effax.api.naming import named_call
-from effax.api.pmap import pmap
-from effax.api.remat import checkpoint, remat
-from effax.api.shard_map import shard_map
-from effax.api.signature import effects_of, signature_of
-from effax.api.staging import ShapeDtypeStruct, eval_shape, make_jaxpr, typeof
-from effax.api.vjp import VJP, vjp
-from effax.arrays import config as _config_module
-from effax.arrays.array import Array
-from effax.arrays.batching import vmap
-from effax.arrays.binding import folding as ensure_compile_time_eval
-from effax.arrays.config import debug_infs, debug_nans, enable_x64
-from effax.arrays.placed import Shard
-from effax.arrays.ref import Ref
-from effax.arrays.ref_functions import empty_ref, free_ref, freeze, new_ref
-from effax.arrays.setting_blocks import (
-    allow_f16_reductions,
-    array_garbage_collection_guard,
-    auto_pcast,
-    check_tracer_leaks,
-    checking_leaks,
-    debug_key_reuse,
-    default_device,
-    default_matmul_precision,
-    default_prng_impl,
-    disable_jit,
-    enable_checks,
-    enable_custom_prng,
-    explain_cache_misses,
-    jax2tf_associative_scan_reductions,
-    legacy_prng_key,
-    log_compiles,
-    no_execution,
-    no_tracing,
-    numpy_dtype_promotion,
-    numpy_rank_promotion,
-    remove_size_one_mesh_axis_from_type,
-    softmax_custom_jvp,
-    thread_guard,
-    threefry_partitionable,
-    transfer_guard,
-    transfer_guard_device_to_device,
-    transfer_guard_device_to_host,
-    transfer_guard_host_to_device,
-)
-from effax.ir.dtypes import FLOAT0
-from effax.ir.dtypes import DType as _DType
-from effax.ir.state import clear_caches
-from effax.ir.text.notebook import draw_with
-from effax.ir.trace import named_scope
-from effax.lax import stop_gradient
-from effax.lowering.xla import Device
-from effax.sharding import NamedSharding, make_mesh, set_mesh
-from effax.sharding import PartitionSpec as P
+from effax.lazy.packages import lazy as _lazy
 from effax.version import __version__ as __version__
 
-config: _Final[_config_module.Config] = _config_module.config
-float0: _Final[_DType] = FLOAT0
-draw_with(show.in_notebook)
+if TYPE_CHECKING:
+    from effax import (
+        ad,
+        ad_checkpoint,
+        checkpoint_policies,
+        core,
+        custom_batching,
+        custom_derivatives,
+        debug,
+        distributed,
+        dlpack,
+        dtypes,
+        errors,
+        experimental,
+        export,
+        flatten_util,
+        lax,
+        monitoring,
+        nn,
+        numpy,
+        ops,
+        passes,
+        profiler,
+        random,
+        ref,
+        scipy,
+        sharding,
+        show,
+        stages,
+        tree,
+        tree_util,
+        typing,
+        version,
+    )
+    from effax.api.apply_passes import apply_passes
+    from effax.api.autodiff import grad, jvp, linearize, value_and_grad
+    from effax.api.callbacks import pure_callback
+    from effax.api.cost import cost
+    from effax.api.custom.closures import closure_convert, custom_gradient
+    from effax.api.custom.decorators import custom_jvp, custom_rules, custom_vjp
+    from effax.api.devices import (
+        block_until_ready,
+        copy_to_host_async,
+        default_backend,
+        device_count,
+        device_get,
+        device_put,
+        devices,
+        effects_barrier,
+        local_device_count,
+        local_devices,
+        print_environment_info,
+        process_count,
+        process_index,
+        process_indices,
+    )
+    from effax.api.jacobian import hessian, jacfwd, jacrev
+    from effax.api.jacobian import jacrev as jacobian
+    from effax.api.jit import jit
+    from effax.api.linear import linear_transpose
+    from effax.api.make_arrays import (
+        make_array_from_callback,
+        make_array_from_process_local_data,
+        make_array_from_single_device_arrays,
+    )
+    from effax.api.naming import named_call
+    from effax.api.pmap import pmap
+    from effax.api.remat import checkpoint, remat
+    from effax.api.shard_map import shard_map
+    from effax.api.signature import effects_of, signature_of
+    from effax.api.staging import ShapeDtypeStruct, eval_shape, make_jaxpr, typeof
+    from effax.api.vjp import VJP, vjp
+    from effax.arrays.array import Array
+    from effax.arrays.batching import vmap
+    from effax.arrays.binding import folding as ensure_compile_time_eval
+    from effax.arrays.config import config, debug_infs, debug_nans, enable_x64
+    from effax.arrays.placed import Shard
+    from effax.arrays.ref import Ref
+    from effax.arrays.ref_functions import empty_ref, free_ref, freeze, new_ref
+    from effax.arrays.setting_blocks import (
+        allow_f16_reductions,
+        array_garbage_collection_guard,
+        auto_pcast,
+        check_tracer_leaks,
+        checking_leaks,
+        debug_key_reuse,
+        default_device,
+        default_matmul_precision,
+        default_prng_impl,
+        disable_jit,
+        enable_checks,
+        enable_custom_prng,
+        explain_cache_misses,
+        jax2tf_associative_scan_reductions,
+        legacy_prng_key,
+        log_compiles,
+        no_execution,
+        no_tracing,
+        numpy_dtype_promotion,
+        numpy_rank_promotion,
+        remove_size_one_mesh_axis_from_type,
+        softmax_custom_jvp,
+        thread_guard,
+        threefry_partitionable,
+        transfer_guard,
+        transfer_guard_device_to_device,
+        transfer_guard_device_to_host,
+        transfer_guard_host_to_device,
+    )
+    from effax.ir.dtypes import FLOAT0 as float0  # noqa: N811  JAX's name
+    from effax.ir.state import clear_caches
+    from effax.ir.trace import named_scope
+    from effax.lax import stop_gradient
+    from effax.lowering.xla import Device
+    from effax.sharding import NamedSharding, make_mesh, set_mesh
+    from effax.sharding import PartitionSpec as P
+else:
+    __getattr__, __dir__ = _lazy(__name__)
 
 __all__ = [
     "VJP",

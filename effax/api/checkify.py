@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import Final, ParamSpec, TypeVar, cast, final
 
 import numpy as np
@@ -31,6 +30,7 @@ from effax.ir.prims import Check, Failure, Failures
 from effax.ir.prims.check import Failed, check_error_of, failed
 from effax.ir.source import caller
 from effax.ir.types import ArrayType
+from effax.lazy.dataclasses import dataclass
 from effax.transforms.checkify import conditions
 from effax.transforms.checkify.engine import checkify as checkify_pass
 from effax.transforms.framework.runner import unwrap

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from importlib.metadata import version
 from typing import TypeVar
 
 import numpy as np
@@ -207,6 +206,8 @@ def print_environment_info(return_string: bool = False) -> str | None:
     >>> print(effax.print_environment_info(return_string=True).splitlines()[0])
     effax:  0.1.0
     """
+    from importlib.metadata import version
+
     found = devices()
     lines = [
         f"effax:  {package_version}",

@@ -12,7 +12,7 @@ for those of a call.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Final, cast, final
 
@@ -36,6 +36,7 @@ from effax.ir.symbolic import FREE, SymbolicScope, is_symbolic_dim
 from effax.ir.syntax import Jaxpr
 from effax.ir.trace import alias_error, current_trace, identity
 from effax.ir.types import ArrayType, RefType, Type
+from effax.lazy.dataclasses import dataclass
 from effax.lowering import xla
 from effax.lowering.artifact import (
     DAMAGES,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
 import numpy as np
@@ -37,6 +37,7 @@ from effax.ir.syntax import Jaxpr
 from effax.ir.trace import current_trace, shown_ref
 from effax.ir.types import Type, is_inexact
 from effax.lax.leaves import leaves_of
+from effax.lazy.dataclasses import dataclass
 from effax.transforms.discharge import discharge
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.runner import unwrap

@@ -6,7 +6,7 @@ Traces and compilations of jitted functions are events: their durations, in seco
 
 from __future__ import annotations
 
-import logging
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
@@ -19,8 +19,6 @@ Listener = Callable[..., object]
 
 TRACE: Final = "/jax/core/compile/jaxpr_trace_duration"
 COMPILE: Final = "/jax/core/compile/backend_compile_duration"
-
-_logger: Final = logging.getLogger("effax")
 
 _listeners: Final[dict[str, list[Listener]]] = {
     "event": [],
@@ -129,9 +127,16 @@ def timed(event: str, what: str) -> Iterator[None]:
 
 def warn(message: str) -> None:
     """Log a warning."""
-    _logger.warning(message)
+    import logging
+
+    logging.getLogger("effax").warning(message)
 
 
 def log(message: str) -> None:
     """Log a message of a trace or compilation, as a warning where ``log_compiles`` is on."""
-    _logger.log(logging.WARNING if config.log_compiles else logging.DEBUG, message)
+    # A process that has not imported logging does not show debugging messages.
+    if config.log_compiles or "logging" in sys.modules:
+        import logging
+
+        level = logging.WARNING if config.log_compiles else logging.DEBUG
+        logging.getLogger("effax").log(level, message)

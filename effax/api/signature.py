@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from effax.api.captures import capture_names
@@ -15,6 +14,7 @@ from effax.effects import Alloc, SideEffect
 from effax.ir.syntax import Jaxpr
 from effax.ir.text.paths import FEW, counted_groups, path_groups
 from effax.ir.types import RefType, Type
+from effax.lazy.dataclasses import dataclass
 
 WIDTH: Final = 100
 """The width at which the text of a signature is broken into lines."""

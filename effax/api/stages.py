@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, Generic, TypeVar, cast
 
@@ -28,6 +27,7 @@ from effax.ir.dtypes import DType
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.syntax import ClosedJaxpr, Jaxpr
 from effax.ir.types import Shape, Type
+from effax.lazy.dataclasses import dataclass
 from effax.lowering import xla
 from effax.lowering.persistent import PersistentCache
 from effax.lowering.program import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, Protocol, TypeGuard, overload
 
 import numpy as np
@@ -33,6 +33,7 @@ from effax.ir.dtypes import DType
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.syntax import ClosedJaxpr
 from effax.ir.types import ArrayType, RefType, Shape, Type, array_type
+from effax.lazy.dataclasses import dataclass
 from effax.tree import PyTree, PyTreeDef
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from effax import tree
+from effax.lazy.dataclasses import dataclass
 from effax.transforms.transpose.engine import GradRef
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -27,6 +26,7 @@ from effax.ir.source import caller
 from effax.ir.syntax import Atom, Jaxpr, Lit, Var
 from effax.ir.trace import Trace, current_trace, eager, leak_error, shown_ref, tracing
 from effax.ir.types import ArrayType, RefType, Type, check_size, tangent_type
+from effax.lazy.dataclasses import dataclass
 from effax.transforms.rules.custom.dense import on_given_tangents
 
 Operand = Array | Ref | Lit

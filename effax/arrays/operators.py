@@ -1,14 +1,16 @@
 """The functions behind the operators and methods of arrays and references.
 
 The object model is below the functions of ``effax.numpy``, which are its operators and methods:
-``effax.numpy.methods`` installs them, once, when the package is imported.
+``effax.numpy.methods`` installs them when one is first used.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Final, TypeAlias
+
+from effax.lazy.dataclasses import dataclass
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -107,9 +109,16 @@ class Operators:
     swap_ref: Callable[[Ref, object, object], Array]
     addupdate_ref: Callable[[Ref, object, object], None]
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            # By name, because the module is in a room above; a field is found without this method.
+            import_module("effax.numpy.methods")
+            return object.__getattribute__(self, name)
+
 
 ops: Final = object.__new__(Operators)
-"""The installed functions; none before :func:`install`."""
+"""The functions, installed on first use."""
 
 
 def install(functions: Operators) -> None:

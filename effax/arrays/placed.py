@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from effax.ir.errors import BadArgument, ConcretizationError
 from effax.ir.types import Unsharded
+from effax.lazy.dataclasses import dataclass
 from effax.lowering.xla import Device, devices
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ A mesh is a grid of devices with named axes. The devices do not change the meani
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Protocol, cast
 
@@ -19,6 +18,7 @@ from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.memo import memoize
 from effax.ir.partition import Spec, blocks, check_spec, local_type, names_in, spec_text
 from effax.ir.types import Shape, array_type
+from effax.lazy.dataclasses import dataclass
 from effax.lowering import xla
 from effax.lowering.xla import Device, devices
 

@@ -10,8 +10,10 @@ Side effects (``SideEffect``) are an open family: each kind declares with which 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import ClassVar, Final, Generic, NewType, TypeVar
+
+from effax.lazy.dataclasses import dataclass
 
 ArgIndex = NewType("ArgIndex", int)
 """A position among an equation's arguments, or among a program's binders."""

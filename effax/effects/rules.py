@@ -6,8 +6,9 @@ variables therefore commute, a write is visible through one name only, and a buf
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from effax.lazy.dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,14 @@ from these modules.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Final, TypeVar
+
+from pyrsistent import PMap, pmap
+
+from effax.ir.primitive import Primitive
 
 T = TypeVar("T")
 
@@ -67,3 +72,70 @@ def declared(layer: str, name: str, type_: type[T]) -> dict[str, T]:
             assert isinstance(value, type_), module
             found[family] = value
     return found
+
+
+class FamilyTable(Mapping[type[Primitive], T]):
+    """An immutable map from primitives to what their families' modules declare in a layer.
+
+    The module of a family is imported when a class of it is first looked up.
+    """
+
+    __slots__ = ("_found", "_layer", "_loaded", "_names", "_own")
+
+    def __init__(
+        self, layer: str, names: tuple[str, ...], own: PMap[type[Primitive], T] | None = None
+    ) -> None:
+        """Take the layer, the names of maps in its modules, and entries that take precedence.
+
+        Args:
+            layer: as for :func:`family_module`.
+            names: variables of a module whose ``rules`` are maps; the last takes precedence.
+            own: entries that replace those of families.
+        """
+        self._layer = layer
+        self._names = names
+        self._own: PMap[type[Primitive], T] = pmap() if own is None else own
+        self._found = dict(self._own)
+        self._loaded: set[str] = set()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self._layer, self._names, self._own)
+
+    def __getitem__(self, cls: type[Primitive]) -> T:
+        found = self._found.get(cls)
+        if found is None:
+            path = cls.__module__.split(".")  # effax.<room>.<layer>.<family>
+            if path[0] == "effax" and len(path) > 3:
+                self._load(path[3])
+            return self._found[cls]
+        return found
+
+    def _load(self, family: str) -> None:
+        """Enter what a family declares; nothing for other names and for families that are in."""
+        module = family_module(self._layer, family) if family in FAMILIES else None
+        if module is not None and family not in self._loaded:
+            declaring = vars(import_module(module))
+            for name in self._names:
+                if name in declaring:
+                    self._found.update(declaring[name].rules)
+            self._found.update(self._own)
+            self._loaded.add(family)
+
+    def _load_all(self) -> dict[type[Primitive], T]:
+        for family in FAMILIES:
+            self._load(family)
+        return self._found
+
+    def __iter__(self) -> Iterator[type[Primitive]]:
+        return iter(self._load_all())
+
+    def __len__(self) -> int:
+        return len(self._load_all())
+
+    def set(self, cls: type[Primitive], value: T) -> FamilyTable[T]:
+        """Return the map with another entry for a class."""
+        return FamilyTable(self._layer, self._names, self._own.set(cls, value))
+
+    def update(self, more: Mapping[type[Primitive], T]) -> FamilyTable[T]:
+        """Return the map with more entries, which take precedence."""
+        return FamilyTable(self._layer, self._names, self._own.update(more))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copyreg
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -51,8 +50,6 @@ def restored(flat: list[Flat]) -> Jaxpr:
     return made[-1]
 
 
-def _reduced(jaxpr: Jaxpr) -> tuple[Callable[[list[Flat]], Jaxpr], tuple[list[Flat]]]:
+def reduced(jaxpr: Jaxpr) -> tuple[Callable[[list[Flat]], Jaxpr], tuple[list[Flat]]]:
+    """Return how to restore the program, as ``__reduce__`` does."""
     return restored, (flattened(jaxpr),)
-
-
-copyreg.pickle(Jaxpr, _reduced)

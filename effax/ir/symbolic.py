@@ -11,12 +11,12 @@ Source: JAX, "Shape polymorphism".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from math import inf
 from typing import Final, NamedTuple, cast, final
 
 from effax.ir.errors import InconclusiveDimension
+from effax.lazy.dataclasses import dataclass
 
 
 class SizeOp(NamedTuple):

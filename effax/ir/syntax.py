@@ -8,7 +8,8 @@ is a list. ``==`` is structural; it ignores the sources of equations and the nam
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple, final
+from importlib import import_module
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast, final
 
 from pyrsistent import PVector, pvector
 
@@ -350,6 +351,10 @@ class Jaxpr:
         return DISPLAY.jaxpr(self)
 
     __repr__ = __str__
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # By name, because pickling knows programs.
+        return cast("tuple[object, ...]", import_module("effax.ir.pickling").reduced(self))
 
     def _repr_html_(self) -> str | None:
         return drawn(self)

@@ -7,7 +7,6 @@ hashing costs nothing. Build them with :func:`array_type` and :func:`ref_type`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from math import prod
 from operator import index
@@ -28,6 +27,7 @@ from effax.ir.dtypes import (
 )
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.symbolic import is_symbolic_dim
+from effax.lazy.dataclasses import dataclass
 
 Shape = tuple[int, ...]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from effax.ir.types import ArrayType, RefType, Type
+from effax.lazy.dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

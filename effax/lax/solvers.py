@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple, TypeVar
 
 from effax import tree
@@ -28,6 +28,7 @@ from effax.ir.trace import Trace, current_trace
 from effax.ir.types import Type, is_inexact, tangent_type
 from effax.lax.carries import call_tree, no_refs
 from effax.lax.leaves import Leaves, leaves_of, promotes, with_results
+from effax.lazy.dataclasses import dataclass
 from effax.transforms.framework.runner import unwrap
 from effax.transforms.linearize import linearize
 from effax.transforms.rules.common.cotangents import instantiated

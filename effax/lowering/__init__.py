@@ -4,6 +4,15 @@
 optimized module, costs and memory, and can be serialized; ``load`` reads the bytes.
 """
 
-from effax.lowering.executables import CompiledModule, compile, load
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from effax.lazy.packages import lazy as _lazy
+
+if TYPE_CHECKING:
+    from effax.lowering.executables import CompiledModule, compile, load
+else:
+    __getattr__, __dir__ = _lazy(__name__)
 
 __all__ = ["CompiledModule", "compile", "load"]

@@ -16,8 +16,7 @@ This path to XLA is independent of the rest of the library, without tracing and 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from importlib.metadata import version
+from dataclasses import field
 from typing import cast, final, get_args
 
 import numpy as np
@@ -27,6 +26,7 @@ from effax.ir.dtypes import is_array_dtype
 from effax.ir.errors import BadArgument, IllTyped, LoweringError
 from effax.ir.syntax import ClosedJaxpr, Jaxpr
 from effax.ir.types import ArrayType, array_type
+from effax.lazy.dataclasses import dataclass
 from effax.lowering import xla
 from effax.lowering.artifact import (
     DAMAGES,
@@ -250,6 +250,8 @@ def _arrays(header: Mapping[str, object], name: str) -> tuple[ArrayType, ...]:
 
 def _maker() -> list[str]:
     """Return the versions and device on which machine code depends, as far as known."""
+    from importlib.metadata import version
+
     return [version("jaxlib"), xla.devices()[0].platform, xla.devices()[0].device_kind]
 
 

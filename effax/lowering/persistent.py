@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
-import tempfile
 import warnings
 from collections.abc import Callable, Sequence
-from hashlib import sha256
-from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
@@ -70,6 +67,8 @@ class PersistentCache(NamedTuple):
 
     def _write(self, path: Path, data: bytes) -> None:
         """Write a file whole, under a temporary name first: other processes may read it."""
+        import tempfile
+
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
@@ -85,6 +84,9 @@ class PersistentCache(NamedTuple):
 
 
 def _key(text: str, options: Sequence[tuple[str, object]]) -> str:
+    from hashlib import sha256
+    from importlib.metadata import version
+
     parts = [text, repr(sorted(options)), version("jaxlib"), _processor()]
     parts.append(os.environ.get("XLA_FLAGS", ""))
     return sha256("\0".join(parts).encode()).hexdigest()

@@ -20,7 +20,6 @@ Two keys are equal where all of their words are. Python functions are called wit
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import ClassVar, Final, cast
 
@@ -48,6 +47,7 @@ from effax.ir.prims.shape import ConstantArray
 from effax.ir.recursion import postorder, subjaxprs_of
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
 from effax.ir.types import ArrayType, Type, array_type
+from effax.lazy.dataclasses import dataclass
 from effax.lowering.tokens import TokenCall
 from effax.lowering.writer import HasLowering, Val, Writer
 from effax.transforms.framework.runner import located

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 from typing import Final, TypeAlias
@@ -19,6 +18,7 @@ from effax.ir.edit.without_rules import without_rules
 from effax.ir.errors import EffaxError, LoweringError
 from effax.ir.state import Cache, register_cache
 from effax.ir.syntax import Jaxpr
+from effax.lazy.dataclasses import dataclass
 from effax.lowering import xla
 from effax.lowering.call_depth import check_levels, shallow
 from effax.lowering.persistent import PersistentCache

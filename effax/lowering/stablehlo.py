@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, cast
 
 from returns.result import Failure, Result, Success
@@ -31,6 +30,7 @@ from effax.ir.errors import EffaxError, LoweringError
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, has_side_effects
 from effax.ir.text.printer import eqn_str
 from effax.ir.types import ArrayType, RefType, Type
+from effax.lazy.dataclasses import dataclass
 from effax.lowering.branches import in_place
 from effax.lowering.mlir_text import constant, tensor
 from effax.lowering.ordering import ordered

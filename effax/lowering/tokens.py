@@ -22,7 +22,6 @@ the commutation table allows another.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from effax.effects import ArgIndex, Row, Write
@@ -38,6 +37,7 @@ from effax.ir.prims import (
 )
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 from effax.ir.types import ArrayType, Type, ref_type
+from effax.lazy.dataclasses import dataclass
 from effax.lowering.writer import NO_RULES, TOKEN, Expansion, LoweringRules, Val, Writer
 from effax.transforms.framework.rules import (
     DischargeOut,

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
-from typing import Final, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 from pyrsistent import PMap, pmap
 
 from effax.ir.build import typing_of
 from effax.ir.dtypes import INT32
 from effax.ir.errors import LoweringError
+from effax.ir.families import FamilyTable
 from effax.ir.primitive import Primitive, Value
 from effax.ir.syntax import Jaxpr, Lit, Scalar
 from effax.ir.types import ArrayType, Shape, array_type
+from effax.lazy.dataclasses import dataclass
 from effax.lowering import xla
 from effax.lowering.custom_calls import custom_call
 from effax.lowering.mlir_text import constant, tensor
@@ -89,6 +90,10 @@ class Expansion(Generic[P]):
     jaxpr: Callable[[P, tuple[ArrayType, ...]], Jaxpr]
 
 
+Rule: TypeAlias = LoweringRule[Primitive] | Expansion[Primitive]
+"""An entry of the rules."""
+
+
 class HasLowering(Primitive):
     """A primitive that declares its own lowering."""
 
@@ -107,9 +112,9 @@ def _own(w: Writer, prim: Primitive, ins: Sequence[Val]) -> Sequence[Val]:
 class LoweringRules:
     """An immutable map from primitives to lowering rules."""
 
-    rules: PMap[type[Primitive], LoweringRule[Primitive] | Expansion[Primitive]]
+    rules: PMap[type[Primitive], Rule] | FamilyTable[Rule]
 
-    def of(self, prim: Primitive) -> LoweringRule[Primitive] | Expansion[Primitive]:
+    def of(self, prim: Primitive) -> Rule:
         """Return the primitive's rule here, else its own. Raise LoweringError if it has neither."""
         found = self.rules.get(type(prim))
         if found is None:

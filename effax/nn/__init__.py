@@ -1,10 +1,15 @@
 """Functions of neural networks, with JAX's names and signatures."""
 
-from effax.arrays.namespace import public_names as _public_names
-from effax.nn import initializers as initializers
-from effax.nn.activations import *
-from effax.nn.attention import *
-from effax.nn.normalization import *
+from __future__ import annotations
 
-# Type checkers take names of star imports as public, and do not evaluate a computed `__all__`.
-globals()["__all__"] = _public_names(globals(), "initializers")
+from typing import TYPE_CHECKING
+
+from effax.lazy.packages import lazy as _lazy
+
+if TYPE_CHECKING:
+    from effax.nn import initializers as initializers
+    from effax.nn.activations import *
+    from effax.nn.attention import *
+    from effax.nn.normalization import *
+else:
+    __getattr__, __dir__ = _lazy(__name__)

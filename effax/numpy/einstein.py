@@ -8,8 +8,6 @@ from functools import partial
 from typing import NamedTuple, Protocol, SupportsIndex, cast
 
 import numpy as np
-import opt_einsum
-from opt_einsum.parser import parse_einsum_input
 
 from effax.arrays import promotion as pr
 from effax.arrays.array import Array, DTypeLike
@@ -34,8 +32,11 @@ class _PathInfo(Protocol):
     contraction_list: Sequence[tuple[object, ...]]
 
 
-# Its overloads lack explicit paths.
-_contract_path = cast("Callable[..., tuple[list[object], _PathInfo]]", opt_einsum.contract_path)
+def _contract_path(*args: object, **options: object) -> tuple[list[object], _PathInfo]:
+    from opt_einsum import contract_path
+
+    # Its overloads lack explicit paths.
+    return cast("Callable[..., tuple[list[object], _PathInfo]]", contract_path)(*args, **options)
 
 
 Optimize = str | bool | None | Sequence[object] | Callable[..., object]
@@ -188,6 +189,8 @@ def _in_full(subscripts: str, shapes: tuple[Shape, ...]) -> str:
 
 def _parsed(operands: Sequence[object], shapes: bool) -> tuple[str, str, Sequence[object]]:
     try:
+        from opt_einsum.parser import parse_einsum_input
+
         found: tuple[str, str, Sequence[object]] = parse_einsum_input(operands, shapes=shapes)
     except (ValueError, TypeError, KeyError, IndexError) as error:
         raise BadArgument("einsum cannot parse the subscripts", found=str(error)) from None

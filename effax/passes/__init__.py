@@ -18,40 +18,47 @@
 
 from __future__ import annotations
 
-from effax.passes.guarantees import EXACT, SIMPLIFIES, Guarantee
-from effax.passes.library import (
-    ALL,
-    accumulate,
-    cse,
-    dce,
-    dead_stores,
-    fold,
-    forward_stores,
-    fuse_accumulations,
-    hoist,
-    inline,
-    loop_carries,
-    optimize,
-    simplify,
-    unroll,
-    unroll_to,
-)
-from effax.passes.lift import Change, as_pass
-from effax.passes.pipeline import (
-    AnyPass,
-    Fixpoint,
-    Pass,
-    Pipeline,
-    When,
-    fixpoint,
-    guarantees_of,
-    passes_of,
-    pipeline,
-    when,
-)
-from effax.passes.watch import Broken, Culprit, Record, Run, bisect, dump, verified, watch
-from effax.transforms.framework.rewriter import Transform
-from effax.transforms.framework.runner import unwrap
+from typing import TYPE_CHECKING
+
+from effax.lazy.packages import lazy as _lazy
+
+if TYPE_CHECKING:
+    from effax.passes.guarantees import EXACT, SIMPLIFIES, Guarantee
+    from effax.passes.library import (
+        ALL,
+        accumulate,
+        cse,
+        dce,
+        dead_stores,
+        fold,
+        forward_stores,
+        fuse_accumulations,
+        hoist,
+        inline,
+        loop_carries,
+        optimize,
+        simplify,
+        unroll,
+        unroll_to,
+    )
+    from effax.passes.lift import Change, as_pass
+    from effax.passes.pipeline import (
+        AnyPass,
+        Fixpoint,
+        Pass,
+        Pipeline,
+        When,
+        fixpoint,
+        guarantees_of,
+        passes_of,
+        pipeline,
+        when,
+    )
+    from effax.passes.watch import Broken, Culprit, Record, Run, bisect, dump, verified, watch
+    from effax.transforms.framework.rewriter import Transform
+    from effax.transforms.framework.runner import unwrap
+else:
+    __getattr__, __dir__ = _lazy(__name__)
 
 __all__ = [
     "ALL",

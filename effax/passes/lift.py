@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import overload
 
 from returns.result import Result, Success
 
 from effax.ir.errors import BadArgument, TransformError
 from effax.ir.syntax import Jaxpr
+from effax.lazy.dataclasses import dataclass
 from effax.passes.guarantees import Guarantee
 from effax.passes.pipeline import AnyPass, Pass, name_of
 

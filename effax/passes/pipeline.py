@@ -14,7 +14,7 @@ compose::
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from returns.result import Failure, Result, Success
@@ -22,6 +22,7 @@ from returns.result import Failure, Result, Success
 from effax.ir.analysis.queries import size
 from effax.ir.errors import BadArgument, TransformError
 from effax.ir.syntax import Jaxpr
+from effax.lazy.dataclasses import dataclass
 from effax.passes.guarantees import (
     Guarantee,
     checked_guarantees,

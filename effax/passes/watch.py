@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path as FilePath
 from time import perf_counter
@@ -21,6 +20,7 @@ from effax.ir.analysis.queries import size
 from effax.ir.errors import BadArgument, TransformError
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, Type
+from effax.lazy.dataclasses import dataclass
 from effax.passes.pipeline import AnyPass, Pass, Path, attempt, check_program, passes_of, perform
 
 

@@ -8,17 +8,22 @@ and :func:`fold_in` derive new keys from a key::
     x = random.normal(sub, (3,))
 """
 
-from effax.arrays.namespace import public_names as _public_names
-from effax.random.ball import *
-from effax.random.binomial import *
-from effax.random.choices import *
-from effax.random.distributions import *
-from effax.random.families import *
-from effax.random.gamma import *
-from effax.random.keys import *
-from effax.random.poisson import *
-from effax.random.uniform import *
-from effax.random.vectors import *
+from __future__ import annotations
 
-# Type checkers take names of star imports as public, and do not evaluate a computed `__all__`.
-globals()["__all__"] = _public_names(globals())
+from typing import TYPE_CHECKING
+
+from effax.lazy.packages import lazy as _lazy
+
+if TYPE_CHECKING:
+    from effax.random.ball import *
+    from effax.random.binomial import *
+    from effax.random.choices import *
+    from effax.random.distributions import *
+    from effax.random.families import *
+    from effax.random.gamma import *
+    from effax.random.keys import *
+    from effax.random.poisson import *
+    from effax.random.uniform import *
+    from effax.random.vectors import *
+else:
+    __getattr__, __dir__ = _lazy(__name__)

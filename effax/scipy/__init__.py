@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from effax.lazy.packages import lazy as _lazy
 
 if TYPE_CHECKING:
     from effax.scipy import cluster as cluster
@@ -17,18 +18,10 @@ if TYPE_CHECKING:
     from effax.scipy import sparse as sparse
     from effax.scipy import special as special
     from effax.scipy import stats as stats
+else:
+    __getattr__, __dir__ = _lazy(__name__)
 
 __all__ = [
     "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal",
     "sparse", "special", "stats",
 ]  # fmt: skip
-
-
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return import_module(f"{__name__}.{name}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])

@@ -12,96 +12,103 @@ The package has the transformations, the passes that shrink programs, the langua
 
 from __future__ import annotations
 
-from effax.transforms.checkify.engine import CheckedProgram, checkify
-from effax.transforms.discharge import Discharged, discharge
-from effax.transforms.framework.rules import (
-    NO_RULES,
-    BatchBuilder,
-    BatchOut,
-    BatchRule,
-    DischargeOut,
-    DischargeRule,
-    HasRules,
-    Indivisible,
-    JvpOut,
-    JvpRule,
-    Linear,
-    PartialEvalOut,
-    PartialEvalRule,
-    Policy,
-    RuleBuilder,
-    Rules,
-    RuleSet,
-    TransposeRule,
-    Unsupported,
-)
-from effax.transforms.framework.runner import unwrap
-from effax.transforms.jvp import Jvp, jvp
-from effax.transforms.linearize import Linearized, linearize
-from effax.transforms.optimize.accumulate import accumulate, fuse_accumulations
-from effax.transforms.optimize.cse import cse
-from effax.transforms.optimize.dce import Dce, dce
-from effax.transforms.optimize.dead_stores import dead_stores
-from effax.transforms.optimize.fold import fold
-from effax.transforms.optimize.forward_stores import forward_stores
-from effax.transforms.optimize.inline import inline
-from effax.transforms.optimize.licm import hoist, loop_carries
-from effax.transforms.optimize.outline import outline
-from effax.transforms.optimize.rewrite import (
-    ANY,
-    BOOL,
-    COMPLEX,
-    FLOATS,
-    INTEGERS,
-    NUMBERS,
-    REALS,
-    AnyNumber,
-    App,
-    Body,
-    CostFunction,
-    Hole,
-    Index,
-    IndexHole,
-    Let,
-    Match,
-    Number,
-    Param,
-    Pattern,
-    Rest,
-    RewriteRule,
-    Right,
-    Sample,
-    Seq,
-    equation_count,
-    match,
-    rewriting,
-    weighted,
-)
-from effax.transforms.optimize.rule_parser import parse_rule
-from effax.transforms.optimize.simplify import simplify
-from effax.transforms.optimize.unroll import unroll
-from effax.transforms.partial_eval.partial_eval import (
-    FromInput,
-    FromOutput,
-    PartialEval,
-    Residual,
-    partial_eval,
-    recompose,
-)
-from effax.transforms.reverse.bounded_while import Checkpoints, bounded
-from effax.transforms.reverse.engine import Reverse, reverse
-from effax.transforms.rules.default import DEFAULT_RULES
-from effax.transforms.transpose.cotangent_spec import (
-    CotangentSpec,
-    CotangentSpecs,
-    DontWant,
-    GradRef,
-    GradValue,
-    NonLinear,
-    ThreadedRef,
-)
-from effax.transforms.transpose.engine import Transposed, transpose
-from effax.transforms.vmap.engine import Vmapped, vmap
+from typing import TYPE_CHECKING
+
+from effax.lazy.packages import lazy as _lazy
+
+if TYPE_CHECKING:
+    from effax.transforms.checkify.engine import CheckedProgram, checkify
+    from effax.transforms.discharge import Discharged, discharge
+    from effax.transforms.framework.rules import (
+        NO_RULES,
+        BatchBuilder,
+        BatchOut,
+        BatchRule,
+        DischargeOut,
+        DischargeRule,
+        HasRules,
+        Indivisible,
+        JvpOut,
+        JvpRule,
+        Linear,
+        PartialEvalOut,
+        PartialEvalRule,
+        Policy,
+        RuleBuilder,
+        Rules,
+        RuleSet,
+        TransposeRule,
+        Unsupported,
+    )
+    from effax.transforms.framework.runner import unwrap
+    from effax.transforms.jvp import Jvp, jvp
+    from effax.transforms.linearize import Linearized, linearize
+    from effax.transforms.optimize.accumulate import accumulate, fuse_accumulations
+    from effax.transforms.optimize.cse import cse
+    from effax.transforms.optimize.dce import Dce, dce
+    from effax.transforms.optimize.dead_stores import dead_stores
+    from effax.transforms.optimize.fold import fold
+    from effax.transforms.optimize.forward_stores import forward_stores
+    from effax.transforms.optimize.inline import inline
+    from effax.transforms.optimize.licm import hoist, loop_carries
+    from effax.transforms.optimize.outline import outline
+    from effax.transforms.optimize.rewrite import (
+        ANY,
+        BOOL,
+        COMPLEX,
+        FLOATS,
+        INTEGERS,
+        NUMBERS,
+        REALS,
+        AnyNumber,
+        App,
+        Body,
+        CostFunction,
+        Hole,
+        Index,
+        IndexHole,
+        Let,
+        Match,
+        Number,
+        Param,
+        Pattern,
+        Rest,
+        RewriteRule,
+        Right,
+        Sample,
+        Seq,
+        equation_count,
+        match,
+        rewriting,
+        weighted,
+    )
+    from effax.transforms.optimize.rule_parser import parse_rule
+    from effax.transforms.optimize.simplify import simplify
+    from effax.transforms.optimize.unroll import unroll
+    from effax.transforms.partial_eval.partial_eval import (
+        FromInput,
+        FromOutput,
+        PartialEval,
+        Residual,
+        partial_eval,
+        recompose,
+    )
+    from effax.transforms.reverse.bounded_while import Checkpoints, bounded
+    from effax.transforms.reverse.engine import Reverse, reverse
+    from effax.transforms.rules.default import DEFAULT_RULES
+    from effax.transforms.transpose.cotangent_spec import (
+        CotangentSpec,
+        CotangentSpecs,
+        DontWant,
+        GradRef,
+        GradValue,
+        NonLinear,
+        ThreadedRef,
+    )
+    from effax.transforms.transpose.engine import Transposed, transpose
+    from effax.transforms.vmap.engine import Vmapped, vmap
+else:
+    __getattr__, __dir__ = _lazy(__name__)
 
 __all__ = [
     "ANY",

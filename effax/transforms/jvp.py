@@ -16,7 +16,6 @@ After, with a tangent for ``a``::
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -30,6 +29,7 @@ from effax.ir.primitive import Primitive
 from effax.ir.prims import NewRef
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
 from effax.ir.types import Type, is_inexact, tangent_type
+from effax.lazy.dataclasses import dataclass
 from effax.transforms.framework.pass_ import jaxpr_pass, rules_or_default
 from effax.transforms.framework.propagation import (
     REF_ALLOCATORS,

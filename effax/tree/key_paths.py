@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 import optree
 
 from effax.ir.errors import BadArgument
+from effax.lazy.dataclasses import dataclass
 from effax.tree import functions as trees
 from effax.tree.functions import PyTree, PyTreeDef
 from effax.tree.registry import KeyedEntry

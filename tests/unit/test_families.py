@@ -11,9 +11,9 @@ import pytest
 from effax.ir import prims
 from effax.ir.families import FAMILIES, declared, family_module
 from effax.ir.registry import own_primitives
-from effax.lowering.rules.default import FAMILY_RULES as LOWERING_RULES
+from effax.lowering.writer import LoweringRules
 from effax.testing.generate.steps import FAMILY_STEPS
-from effax.transforms.rules.default import FAMILY_RULES
+from effax.transforms.framework.rules import RuleSet
 
 LAYERS: Final = (
     "effax.ir.prims",
@@ -21,6 +21,9 @@ LAYERS: Final = (
     "effax.lowering.rules",
     "effax.testing.generate",
 )
+
+FAMILY_RULES: Final = declared("effax.transforms.rules", "RULES", RuleSet)
+LOWERING_RULES: Final = declared("effax.lowering.rules", "RULES", LoweringRules)
 
 MISSING: Final = {
     ("effax.lowering.rules", "refs"): "references are discharged before a program is lowered",

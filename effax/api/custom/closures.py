@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import ParamSpec, TypeVar, cast
 
 from effax import tree
@@ -20,6 +19,7 @@ from effax.arrays.tracing import flat_args, label_of, like, shown_tree, trace_fl
 from effax.ir.errors import IllTyped
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type, is_inexact, tangent_type
+from effax.lazy.dataclasses import dataclass
 from effax.tree import PyTreeDef
 
 P = ParamSpec("P")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 from effax import tree
@@ -17,6 +16,7 @@ from effax.arrays.tracing import check_same_tree, result_names
 from effax.ir.errors import IllTyped
 from effax.ir.prims import ForwardRule, SparseJvp
 from effax.ir.types import RefType, Type, is_inexact, tangent_type
+from effax.lazy.dataclasses import dataclass
 from effax.transforms.rules.custom.dense import on_given_tangents
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -34,6 +33,7 @@ from effax.ir.prims import BackwardRule, ReverseRule, SparseBackward, SparseVjp
 from effax.ir.syntax import Jaxpr
 from effax.ir.trace import shown_ref
 from effax.ir.types import ArrayType, RefType, Type, is_inexact, tangent_type
+from effax.lazy.dataclasses import dataclass
 from effax.transforms.rules.custom.dense import of_given_arguments
 from effax.tree import PyTreeDef
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from effax import tree
 from effax.api.custom.results import check_pair
@@ -15,6 +14,7 @@ from effax.arrays.tracing import check_same_tree, result_names, shown_tree
 from effax.ir.errors import IllTyped
 from effax.ir.prims import BatchedProgram, VmapRule
 from effax.ir.types import Type
+from effax.lazy.dataclasses import dataclass
 from effax.transforms.vmap.common import batched_type
 from effax.tree import PyTreeDef
 

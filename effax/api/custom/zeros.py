@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from effax import tree
 from effax.arrays.tangents import zero_of
 from effax.arrays.tracing import input_type
 from effax.ir.dtypes import FLOAT0, DType, is_inexact_dtype
 from effax.ir.errors import IllTyped
 from effax.ir.types import ArrayType, Shape, Type, array_type, tangent_type
+from effax.lazy.dataclasses import dataclass
 from effax.tree import PyTree
 
 

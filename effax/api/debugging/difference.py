@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import NamedTuple
 
@@ -20,6 +19,7 @@ from effax.ir.eval.stepping.differences import OnNumpy, Parting, Tolerance, Valu
 from effax.ir.primitive import Value
 from effax.ir.syntax import Eqn, Jaxpr, Lit, Var
 from effax.ir.types import ArrayType, RefType, Type
+from effax.lazy.dataclasses import dataclass
 from effax.transforms.discharge import discharge
 from effax.transforms.framework.runner import unwrap
 from effax.transforms.optimize.dce import dce

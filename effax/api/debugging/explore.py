@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import TypeVar
 
@@ -20,6 +19,7 @@ from effax.ir.eval.stepping.watch import TESTS, Hit, Test, search, test_of
 from effax.ir.primitive import Value
 from effax.ir.source import SavedSource, Source
 from effax.ir.syntax import ClosedJaxpr, Eqn, Lit
+from effax.lazy.dataclasses import dataclass
 
 R = TypeVar("R")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import string
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import overload
 
 import numpy as np
@@ -16,6 +15,7 @@ from effax.arrays.binding import bind
 from effax.arrays.tracing import label_of
 from effax.ir.errors import BadArgument, BadFormat
 from effax.ir.prims import DebugCallback
+from effax.lazy.dataclasses import dataclass
 from effax.tree import PyTree
 
 

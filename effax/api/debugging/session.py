@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from html import escape
 from typing import Final, NamedTuple
 
@@ -51,6 +51,7 @@ from effax.ir.primitive import Value
 from effax.ir.recursion import postorder
 from effax.ir.syntax import Eqn
 from effax.ir.types import RefType
+from effax.lazy.dataclasses import dataclass
 from effax.tree import PyTree
 
 AROUND: Final = 4

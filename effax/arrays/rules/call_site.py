@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import FunctionType
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from effax.ir.state import cached
 from effax.ir.types import Type
+from effax.lazy.dataclasses import dataclass
 from effax.tree import PyTreeDef
 
 if TYPE_CHECKING:

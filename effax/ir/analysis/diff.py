@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Final, Literal, NamedTuple
 
@@ -28,6 +27,7 @@ from effax.ir.text.format import lit_text
 from effax.ir.text.names import VAR_NAMES
 from effax.ir.text.printer import eqn_str, stores
 from effax.ir.types import Type
+from effax.lazy.dataclasses import dataclass
 
 Kind = Literal["same", "removed", "added", "changed"]
 MOST: Final = 1 << 18

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
@@ -10,6 +9,7 @@ from effax.effects import Rule
 from effax.ir.dtypes import family, int_bounds, is_key_dtype
 from effax.ir.errors import EffaxError, IllTyped, RefError
 from effax.ir.syntax import Lit
+from effax.lazy.dataclasses import dataclass
 
 
 class FaultKind(Enum):

@@ -6,7 +6,6 @@ Each is linear in the size of the program and returns plain data.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ from effax.ir.memo import memoize
 from effax.ir.recursion import subjaxprs_of
 from effax.ir.regions.forms import region_names
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
+from effax.lazy.dataclasses import dataclass
 
 
 class PathStep(NamedTuple):

@@ -9,7 +9,6 @@ predicate. The solution is an upper bound: a value that is the same by accident 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from effax.ir.analysis.dataflow import NONE, Analysis, Facts, Positions, Solver, analyze
@@ -17,6 +16,7 @@ from effax.ir.axes import joined_axes
 from effax.ir.primitive import Primitive
 from effax.ir.prims.collective import Collective
 from effax.ir.syntax import Eqn, Jaxpr, Var
+from effax.lazy.dataclasses import dataclass
 
 Names = frozenset[str]
 

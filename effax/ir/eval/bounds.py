@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
 from effax.ir.errors import Unfinished
 from effax.ir.primitive import Value
+from effax.lazy.dataclasses import dataclass
 
 
 @dataclass

@@ -7,41 +7,40 @@ Each is defined in the module of its family::
 
 from __future__ import annotations
 
-from effax.ir.families import declared
-from effax.ir.prims.arith import *
-from effax.ir.prims.check import *
-from effax.ir.prims.collective import *
-from effax.ir.prims.common.operands import Binary as Binary
-from effax.ir.prims.common.operands import Elementwise as Elementwise
-from effax.ir.prims.common.operands import Nullary as Nullary
-from effax.ir.prims.common.operands import Unary as Unary
-from effax.ir.prims.compare import *
-from effax.ir.prims.cond import *
-from effax.ir.prims.contract import *
-from effax.ir.prims.conv import *
-from effax.ir.prims.convert import *
-from effax.ir.prims.custom import *
-from effax.ir.prims.fft import *
-from effax.ir.prims.host import *
-from effax.ir.prims.index import *
-from effax.ir.prims.jit import *
-from effax.ir.prims.keys import *
-from effax.ir.prims.linalg import *
-from effax.ir.prims.math import *
-from effax.ir.prims.reduce import *
-from effax.ir.prims.refs import *
-from effax.ir.prims.remat import *
-from effax.ir.prims.scan import *
-from effax.ir.prims.shape import *
-from effax.ir.prims.shard import *
-from effax.ir.prims.solve import *
-from effax.ir.prims.sort import *
-from effax.ir.prims.special import *
-from effax.ir.prims.while_ import *
+from typing import TYPE_CHECKING
 
-# Type checkers take names of star imports as public, and do not evaluate a computed `__all__`.
-globals()["__all__"] = sorted(
-    {"Binary", "Elementwise", "Nullary", "Unary"}.union(
-        *declared(__name__, "__all__", list).values()
-    )
-)
+from effax.lazy.packages import lazy as _lazy
+
+if TYPE_CHECKING:
+    from effax.ir.prims.arith import *
+    from effax.ir.prims.check import *
+    from effax.ir.prims.collective import *
+    from effax.ir.prims.common.operands import Binary as Binary
+    from effax.ir.prims.common.operands import Elementwise as Elementwise
+    from effax.ir.prims.common.operands import Nullary as Nullary
+    from effax.ir.prims.common.operands import Unary as Unary
+    from effax.ir.prims.compare import *
+    from effax.ir.prims.cond import *
+    from effax.ir.prims.contract import *
+    from effax.ir.prims.conv import *
+    from effax.ir.prims.convert import *
+    from effax.ir.prims.custom import *
+    from effax.ir.prims.fft import *
+    from effax.ir.prims.host import *
+    from effax.ir.prims.index import *
+    from effax.ir.prims.jit import *
+    from effax.ir.prims.keys import *
+    from effax.ir.prims.linalg import *
+    from effax.ir.prims.math import *
+    from effax.ir.prims.reduce import *
+    from effax.ir.prims.refs import *
+    from effax.ir.prims.remat import *
+    from effax.ir.prims.scan import *
+    from effax.ir.prims.shape import *
+    from effax.ir.prims.shard import *
+    from effax.ir.prims.solve import *
+    from effax.ir.prims.sort import *
+    from effax.ir.prims.special import *
+    from effax.ir.prims.while_ import *
+else:
+    __getattr__, __dir__ = _lazy(__name__)

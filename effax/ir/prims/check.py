@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from effax.ir.primitive import ByReference, Primitive, Typing, Value
 from effax.ir.prims.common.operands import arrays
 from effax.ir.types import ArrayType, Shape, Type, array_type
 from effax.ir.work import Work, moved
+from effax.lazy.dataclasses import dataclass
 
 __all__ = [
     "Check",

@@ -7,7 +7,6 @@ enclosing ``vmap`` or ``shard_map`` must bind the axis.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import ClassVar
 
@@ -24,6 +23,7 @@ from effax.ir.prims.shape import check_axes
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, Shape, Type, array_type
 from effax.ir.work import NO_WORK, Work, elements, total_bytes
+from effax.lazy.dataclasses import dataclass
 
 __all__ = [
     "AllGather",
@@ -114,7 +114,7 @@ class AllReduce(Collective):
     combine: ClassVar[Callable[[Value, Value], Value]]
 
     def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
-        return super(AllReduce, self).work(ins, outs) + Work(flops=elements(ins))
+        return super().work(ins, outs) + Work(flops=elements(ins))
 
     def exchange(self, values: Sequence[Value]) -> Sequence[Value]:
         dtype = values[0].dtype
@@ -201,7 +201,7 @@ class ReduceScatter(Collective):
     accepts: ClassVar[frozenset[str]] = NUMBERS
 
     def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
-        return super(ReduceScatter, self).work(ins, outs) + Work(flops=elements(ins))
+        return super().work(ins, outs) + Work(flops=elements(ins))
 
     def shape(self, x: ArrayType) -> Shape:
         self.check_divided(x, self.dimension)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from effax.ir.errors import IllTyped
@@ -15,6 +15,7 @@ from effax.ir.recursion import with_fresh_stack
 from effax.ir.regions.forms import branch_regions, region_effects
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, Type
+from effax.lazy.dataclasses import dataclass
 
 __all__ = [
     "Cond",

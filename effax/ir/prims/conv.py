@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import gcd, prod
 from typing import ClassVar
 
@@ -16,6 +15,7 @@ from effax.ir.prims.common.numpy_semantics import is_narrow_float
 from effax.ir.prims.common.operands import NUMBERS, arrays, check_dtype, check_same_dtype
 from effax.ir.types import Shape, Type
 from effax.ir.work import Work, moved
+from effax.lazy.dataclasses import dataclass
 
 __all__ = [
     "ConvGeneralDilated",

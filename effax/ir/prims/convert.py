@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -26,6 +25,7 @@ from effax.ir.prims.common.operands import (
     common_shape,
 )
 from effax.ir.types import Type, array_type
+from effax.lazy.dataclasses import dataclass
 
 __all__ = [
     "BitcastConvertType",

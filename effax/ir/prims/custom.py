@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, NamedTuple, TypeVar
 
 from effax.ir.errors import EffaxError, TransformError
@@ -21,6 +21,7 @@ from effax.ir.recursion import with_fresh_stack
 from effax.ir.regions.forms import call_region
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type
+from effax.lazy.dataclasses import dataclass
 
 __all__ = [
     "BackwardRule",

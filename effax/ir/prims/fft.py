@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
 
@@ -15,6 +14,7 @@ from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims.common.operands import arrays
 from effax.ir.types import Type
 from effax.ir.work import Work, elements, moved
+from effax.lazy.dataclasses import dataclass
 
 __all__ = [
     "Fft",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
@@ -19,6 +18,7 @@ from effax.ir.primitive import ByReference, Primitive, Typing, Value
 from effax.ir.prims.common.operands import arrays
 from effax.ir.types import ArrayType, Type, type_of_value
 from effax.ir.work import Work, moved
+from effax.lazy.dataclasses import dataclass
 
 __all__ = [
     "DebugCallback",

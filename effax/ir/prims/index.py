@@ -6,7 +6,6 @@ The work of an update is that of the part that it writes, since XLA updates a de
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -19,6 +18,7 @@ from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims.common.operands import NUMBERS, ORDERED, arrays, check_dtype, check_same_dtype
 from effax.ir.types import ArrayType, Shape, Type
 from effax.ir.work import Work, elements, moved
+from effax.lazy.dataclasses import dataclass
 
 __all__ = [
     "Combining",

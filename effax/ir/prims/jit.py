@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from effax.ir.eval.spmd import Devices, Each, evaluate_spmd
@@ -13,6 +13,7 @@ from effax.ir.recursion import with_fresh_stack
 from effax.ir.regions.forms import call_region
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type
+from effax.lazy.dataclasses import dataclass
 
 __all__ = [
     "Jit",

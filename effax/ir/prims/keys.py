@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, cast
 
 from effax.ir.dtypes import UINT32, DType, family
@@ -13,6 +12,7 @@ from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims.common import philox
 from effax.ir.prims.common.operands import KEYS, Nullary, arrays, check_dtype
 from effax.ir.types import Shape, Type, array_type
+from effax.lazy.dataclasses import dataclass
 
 __all__ = ["RandomUnwrap", "RandomWrap", "RngBitGenerator"]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from importlib import import_module
 from typing import ClassVar
@@ -21,6 +20,7 @@ from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims.common.operands import INEXACT, arrays, check_dtype, check_same_dtype
 from effax.ir.types import ArrayType, Type
 from effax.ir.work import Work, moved
+from effax.lazy.dataclasses import dataclass
 
 __all__ = [
     "Cholesky",

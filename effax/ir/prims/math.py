@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -25,6 +24,7 @@ from effax.ir.prims.common.operands import (
 )
 from effax.ir.types import Type
 from effax.ir.work import Work, elements, moved
+from effax.lazy.dataclasses import dataclass
 
 __all__ = [
     "Acos",

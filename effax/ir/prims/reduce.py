@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import ml_dtypes
@@ -24,6 +23,7 @@ from effax.ir.prims.shape import check_axes
 from effax.ir.state import cached
 from effax.ir.types import Shape, Type
 from effax.ir.work import Work, elements, moved
+from effax.lazy.dataclasses import dataclass
 
 __all__ = [
     "CumLogSumExp",

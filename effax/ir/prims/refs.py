@@ -6,7 +6,6 @@ At run time a reference is its buffer, a writable NumPy array.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -28,6 +27,7 @@ from effax.ir.prims.common.operands import (
 from effax.ir.prims.index import check_update
 from effax.ir.types import ArrayType, RefKind, RefType, Type, ref_type
 from effax.ir.work import NO_WORK, Work, elements, moved
+from effax.lazy.dataclasses import dataclass
 
 __all__ = [
     "AddUpdate",

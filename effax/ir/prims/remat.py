@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import ClassVar
 
@@ -23,6 +23,7 @@ from effax.ir.syntax import Eqn, Jaxpr
 from effax.ir.text.format import fields_of
 from effax.ir.types import RefKind, RefType, Type
 from effax.ir.work import NO_WORK, Work
+from effax.lazy.dataclasses import dataclass
 
 __all__ = [
     "Kept",

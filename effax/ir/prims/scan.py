@@ -6,7 +6,7 @@ The body returns arrays only; references are passed in, never out.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, TypeVar
 
 import numpy as np
@@ -24,6 +24,7 @@ from effax.ir.recursion import with_fresh_stack
 from effax.ir.regions.forms import loop_region
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType, RefType, Type, array_type, ref_type
+from effax.lazy.dataclasses import dataclass
 
 __all__ = [
     "Scan",

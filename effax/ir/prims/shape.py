@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from operator import index
 from typing import ClassVar
@@ -16,6 +15,7 @@ from effax.ir.primitive import ByReference, Primitive, Typing, Value
 from effax.ir.prims.common.operands import arrays, check_same_dtype
 from effax.ir.types import Shape, Type, array_type
 from effax.ir.work import Work, moved
+from effax.lazy.dataclasses import dataclass
 
 __all__ = [
     "BroadcastInDim",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from effax.effects import Rule, Write
@@ -17,6 +17,7 @@ from effax.ir.prims.common.subjaxpr_checks import check_call, check_no_ref_resul
 from effax.ir.regions.forms import call_region
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import RefType, Type
+from effax.lazy.dataclasses import dataclass
 
 __all__ = [
     "ShardMap",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from effax.ir.errors import RefError
@@ -14,6 +14,7 @@ from effax.ir.prims.common.subjaxpr_checks import check_call, check_results
 from effax.ir.recursion import with_fresh_stack
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import Type
+from effax.lazy.dataclasses import dataclass
 
 __all__ = [
     "LinearSolve",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -21,6 +20,7 @@ from effax.ir.prims.reduce import without_axes
 from effax.ir.prims.shape import check_axes
 from effax.ir.types import Type
 from effax.ir.work import Work, elements, moved
+from effax.lazy.dataclasses import dataclass
 
 __all__ = [
     "ArgReduction",

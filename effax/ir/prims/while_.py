@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -21,6 +21,7 @@ from effax.ir.recursion import with_fresh_stack
 from effax.ir.regions.forms import region_effects, while_regions
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import RefType, Type, array_type
+from effax.lazy.dataclasses import dataclass
 
 __all__ = [
     "While",

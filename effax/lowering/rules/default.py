@@ -1,26 +1,22 @@
-"""The default lowering rules: the union of all families."""
+"""The default lowering rules: those of all families, each imported when it is first used."""
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import Final
 
-from effax.ir.families import declared
+from effax.ir.families import FamilyTable
 from effax.lowering.ordering import ORDERING
-from effax.lowering.rules import contract, sort
-from effax.lowering.rules.linalg import rules as linalg
 from effax.lowering.tokens import TOKENS
-from effax.lowering.writer import LoweringRules
+from effax.lowering.writer import LoweringRules, Rule
 
-FAMILY_RULES: Final = declared("effax.lowering.rules", "RULES", LoweringRules)
-"""The rules of each family."""
 
-DEFAULT: Final[LoweringRules] = reduce(
-    LoweringRules.union, FAMILY_RULES.values(), ORDERING.union(TOKENS)
-)
+def _rules(*names: str) -> LoweringRules:
+    families = FamilyTable[Rule]("effax.lowering.rules", names)
+    return LoweringRules(families).union(ORDERING).union(TOKENS)
+
+
+DEFAULT: Final[LoweringRules] = _rules("RULES")
 """Rules for modules that run on every platform."""
 
-HOST_LIBRARIES: Final[LoweringRules] = reduce(
-    LoweringRules.union, (linalg.HOST_RULES, sort.HOST_RULES, contract.HOST_RULES), DEFAULT
-)
+HOST_LIBRARIES: Final[LoweringRules] = _rules("RULES", "HOST_RULES")
 """Rules for modules that run in this process, on CPU: they call libraries."""

@@ -7,13 +7,14 @@ import os
 import re
 import sys
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import RLock
 from typing import TYPE_CHECKING, Final, Protocol, cast, final, runtime_checkable
 
 from effax.ir.dtypes import BOOL, FLOAT0, UINT32, DType, as_key_dtype
 from effax.ir.errors import BadArgument, LoweringError
 from effax.ir.types import ArrayType, Shape, array_type
+from effax.lazy.dataclasses import dataclass
 from effax.lowering.xla.dlpack import TYPE_CODES, memory_of
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Final, Literal, final
@@ -14,6 +13,7 @@ import numpy as np
 
 from effax.ir.errors import BadArgument, LoweringError
 from effax.ir.types import ArrayType
+from effax.lazy.dataclasses import dataclass
 from effax.lowering.xla.backend import Buffer, backend, handler_of
 from effax.lowering.xla.host import HostCall, HostCalls, context, parsed, running
 from effax.lowering.xla.lapack import prepare_for

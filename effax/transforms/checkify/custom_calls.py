@@ -8,7 +8,7 @@ twice: then the error is zero. The rules themselves check nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from effax.ir.build import Builder
 from effax.ir.edit.rewriter import Rewriter
@@ -32,6 +32,7 @@ from effax.ir.prims import (
 )
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import Type, is_inexact, tangent_type
+from effax.lazy.dataclasses import dataclass
 from effax.transforms.framework.pass_ import rules_or_default
 from effax.transforms.rules.common.arrays import zeros
 from effax.transforms.vmap.common import batched_type

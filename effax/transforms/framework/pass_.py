@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copyreg
 from collections.abc import Callable
+from functools import cached_property
+from importlib import import_module
 from typing import Final, ParamSpec, Protocol, TypeVar, cast
 
 from returns.result import Result
@@ -58,9 +60,13 @@ def jaxpr_pass(
 
 
 class _Default:
-    """The rules of public calls that pass none; set once, when the package is imported."""
+    """The rules of public calls that pass none."""
 
-    rules: RuleSet
+    @cached_property
+    def rules(self) -> RuleSet:
+        """The rules of all families, until others are registered."""
+        # By name, because the rules of families use this module.
+        return cast(RuleSet, import_module("effax.transforms.rules.default").DEFAULT_RULES)
 
 
 _default: Final = _Default()
@@ -68,7 +74,7 @@ _default: Final = _Default()
 
 def register_default_rules(rules: RuleSet) -> None:
     """Set the rules that :func:`rules_or_default` returns."""
-    _default.rules = rules
+    vars(_default)["rules"] = rules
 
 
 def rules_or_default(rules: RuleSet | None) -> RuleSet:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Generic, NamedTuple, NoReturn, Protocol, TypeVar, cast
 
 from pyrsistent import PMap, pmap
@@ -18,9 +17,11 @@ from effax.ir.analysis.variance import Names
 from effax.ir.axes import Axes
 from effax.ir.build import Builder
 from effax.ir.errors import NotApplicable
+from effax.ir.families import FamilyTable
 from effax.ir.primitive import Primitive
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Var
 from effax.ir.types import Type
+from effax.lazy.dataclasses import dataclass
 
 P = TypeVar("P", bound=Primitive)
 P_contra = TypeVar("P_contra", bound=Primitive, contravariant=True)
@@ -324,7 +325,7 @@ class HasRules(Primitive):
 class RuleSet:
     """The immutable map from classes of primitives to their rules, an argument of every pass."""
 
-    rules: PMap[type[Primitive], Rules[Primitive]]
+    rules: PMap[type[Primitive], Rules[Primitive]] | FamilyTable[Rules[Primitive]]
 
     def find(self, prim: Primitive) -> Rules[Primitive] | None:
         """Return the rules of a primitive: the set's, else its own; None for neither."""

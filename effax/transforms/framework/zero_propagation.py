@@ -6,13 +6,13 @@ this: it treats ``x + 1`` as ``x``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from effax.ir.analysis.dataflow import Analysis, Positions, analyze
 from effax.ir.prims import Div, DotGeneral, Mul, StrongZeroMul
 from effax.ir.syntax import Eqn, Jaxpr, Lit
 from effax.ir.types import is_inexact
+from effax.lazy.dataclasses import dataclass
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import RuleSet, Unsupported
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from difflib import get_close_matches
 from math import isnan
 
 from effax.ir.errors import BadArgument
 from effax.ir.syntax import Scalar
+from effax.lazy.dataclasses import dataclass
 from effax.transforms.optimize.hole_types import hole_type
 
 

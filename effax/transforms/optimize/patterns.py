@@ -20,7 +20,6 @@ The operands of a commutative primitive (``Primitive.commutes``) are matched in 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Final, NamedTuple
 
@@ -31,6 +30,7 @@ from effax.ir.prims import Binary, Unary
 from effax.ir.registry import is_concrete
 from effax.ir.text.format import fields_of
 from effax.ir.types import Shape
+from effax.lazy.dataclasses import dataclass
 from effax.transforms.optimize.hole_types import hole_type
 from effax.transforms.optimize.holes import (
     AnyNumber,

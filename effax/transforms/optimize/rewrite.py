@@ -18,7 +18,7 @@ primitives match in both orders. Both sides are equal bit by bit, which the law
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NamedTuple, TypeVar
 
 from returns.result import Result
@@ -30,6 +30,7 @@ from effax.ir.errors import BadArgument, TransformError
 from effax.ir.primitive import Primitive
 from effax.ir.prims import EmptyRef, NewRef
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
+from effax.lazy.dataclasses import dataclass
 from effax.transforms.framework.rewriter import Transform, at_every_depth
 from effax.transforms.framework.runner import as_result, unwrap, wrap_errors
 from effax.transforms.optimize.dce import dce

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from effax.ir.analysis.queries import free_variables, size
@@ -12,6 +11,7 @@ from effax.ir.errors import BadArgument, TransformError
 from effax.ir.primitive import Primitive
 from effax.ir.recursion import postorder
 from effax.ir.syntax import Eqn, Jaxpr
+from effax.lazy.dataclasses import dataclass
 from effax.transforms.framework.runner import wrap_errors
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence, Set
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING
 from functools import cached_property
 from itertools import product
 from typing import Final
@@ -15,6 +15,7 @@ from effax.ir.primitive import Primitive
 from effax.ir.syntax import Jaxpr
 from effax.ir.text.format import fields_of
 from effax.ir.types import ArrayType, Type, array_type
+from effax.lazy.dataclasses import dataclass
 from effax.transforms.optimize.holes import AnyNumber, Hole, IndexHole, Number, Param, Rest, near
 from effax.transforms.optimize.matcher import Match, number_as
 from effax.transforms.optimize.patterns import (

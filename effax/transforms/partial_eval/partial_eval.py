@@ -21,7 +21,6 @@ references may be used by both.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from effax.ir.build import Builder
@@ -29,6 +28,7 @@ from effax.ir.edit.renumber import numbered
 from effax.ir.errors import TransformError
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import RefType, Type
+from effax.lazy.dataclasses import dataclass
 from effax.transforms.framework.pass_ import jaxpr_pass, rules_or_default
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import Policy, RuleSet

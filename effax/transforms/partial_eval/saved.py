@@ -11,7 +11,6 @@ named ``s``, it needs ``c``, which is named, and ``a``, an argument.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from effax.ir.primitive import Primitive
@@ -20,6 +19,7 @@ from effax.ir.prims.scan import stacked_type
 from effax.ir.source import SavedSource, Source
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import Type
+from effax.lazy.dataclasses import dataclass
 from effax.transforms.framework.pass_ import rules_or_default
 from effax.transforms.framework.rules import RuleSet
 from effax.transforms.framework.runner import as_result

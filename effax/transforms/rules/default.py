@@ -1,16 +1,11 @@
-"""The default rule set: the union of the rules of all families."""
+"""The default rule set: the rules of all families, each imported when it is first used."""
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import Final
 
-from effax.ir.families import declared
-from effax.transforms.framework.pass_ import register_default_rules
-from effax.transforms.framework.rules import NO_RULES, RuleSet
+from effax.ir.families import FamilyTable
+from effax.ir.primitive import Primitive
+from effax.transforms.framework.rules import Rules, RuleSet
 
-FAMILY_RULES: Final = declared("effax.transforms.rules", "RULES", RuleSet)
-"""The rules of each family."""
-
-DEFAULT_RULES: Final[RuleSet] = reduce(RuleSet.union, FAMILY_RULES.values(), NO_RULES)
-register_default_rules(DEFAULT_RULES)
+DEFAULT_RULES: Final = RuleSet(FamilyTable[Rules[Primitive]]("effax.transforms.rules", ("RULES",)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Final, Self
 
@@ -14,6 +13,7 @@ from effax.ir.primitive import Primitive
 from effax.ir.prims.common import philox
 from effax.ir.syntax import Atom
 from effax.ir.types import Shape, array_type
+from effax.lazy.dataclasses import dataclass
 from effax.transforms.framework.rules import NO_RULES, BatchOut, RuleBuilder, RuleSet
 from effax.transforms.rules.common.arrays import reshaped
 from effax.transforms.rules.common.generic_rules import NONLINEAR, array_rules, no_tangent

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from effax.ir.errors import NotApplicable
 from effax.ir.prims import Jit, LinearSolve, Neg, Root, SolveRule, Sub
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import tangent_type
+from effax.lazy.dataclasses import dataclass
 from effax.transforms.discharge import discharge
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import (

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from effax.ir.dtypes import DType, is_complex, is_inexact_dtype
 from effax.ir.errors import TransformError
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import RefType, Type, is_inexact
+from effax.lazy.dataclasses import dataclass
 from effax.transforms.framework.propagation import Mask
 
 

@@ -7,7 +7,6 @@ cotangent, and unwanted otherwise. A call that computes fixed and linear values 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from effax.effects import Accum, Alloc, ArgIndex, Free, Row, SideEffect, Write
@@ -17,6 +16,7 @@ from effax.ir.edit.rewriter import Rewriter
 from effax.ir.errors import TransformError
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import Type, is_inexact
+from effax.lazy.dataclasses import dataclass
 from effax.transforms.framework.propagation import Mask, mentions_refs
 from effax.transforms.framework.rules import Indivisible, PartialEvalOut, RuleSet
 from effax.transforms.optimize.dce import dce

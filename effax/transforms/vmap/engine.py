@@ -29,7 +29,6 @@ the results of a pure equation are empty, and no rule is applied.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from effax.effects import NO_EFFECTS, Accum, Alloc, ArgIndex, Read, SideEffect, Write
@@ -43,6 +42,7 @@ from effax.ir.primitive import Primitive
 from effax.ir.symbolic import is_symbolic_dim
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit, Var
 from effax.ir.types import RefType, Type, array_type
+from effax.lazy.dataclasses import dataclass
 from effax.transforms.framework.dead_code import used_variables
 from effax.transforms.framework.pass_ import jaxpr_pass, rules_or_default
 from effax.transforms.framework.propagation import Mask, Property, uses_axis

@@ -13,6 +13,7 @@ from effax.ir import prims
 from effax.ir.build import Builder
 from effax.ir.errors import NotApplicable
 from effax.ir.eval.numpy import evaluate
+from effax.ir.families import declared
 from effax.ir.indexing import Indexer, Pick
 from effax.ir.primitive import Primitive, Value
 from effax.ir.prims import AddUpdate, index
@@ -24,10 +25,11 @@ from effax.transforms.framework.rules import (
     BatchBuilder,
     Linear,
     RuleBuilder,
+    RuleSet,
     Unsupported,
 )
 from effax.transforms.jvp import jvp
-from effax.transforms.rules.default import DEFAULT_RULES, FAMILY_RULES
+from effax.transforms.rules.default import DEFAULT_RULES
 from effax.transforms.transpose.cotangent_spec import CotangentSpec, GradRef, GradValue, NonLinear
 from effax.transforms.transpose.engine import transpose
 from effax.transforms.vmap.engine import vmap
@@ -200,7 +202,8 @@ def test_sparse_primitives_are_those_that_read_a_part() -> None:
 
 
 def test_no_family_claims_the_primitive_of_another() -> None:
-    names = [prim for family in FAMILY_RULES.values() for prim in family.rules]
+    families = declared("effax.transforms.rules", "RULES", RuleSet)
+    names = [prim for family in families.values() for prim in family.rules]
     assert len(names) == len(set(names))
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Final, final
 
 from effax.ir.work import Work
+from effax.lazy.dataclasses import dataclass
 
 
 @final
@@ -176,6 +176,8 @@ class Cost:
         Args:
             indent: the spaces a level is indented by; None for one line.
         """
+        import json
+
         return json.dumps(self.as_dict(), indent=indent)
 
     def __str__(self) -> str:

@@ -6,7 +6,6 @@ Operands of an elementwise primitive have equal dtypes and shapes; scalars match
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Final, Self
 
 import numpy as np
@@ -17,6 +16,7 @@ from effax.ir.errors import IllTyped, RefError
 from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.types import ArrayType, Shape, Type, array_type
 from effax.ir.work import Work, elements, moved
+from effax.lazy.dataclasses import dataclass
 
 Meaning = Callable[..., Value]
 """The function on NumPy arrays that an elementwise primitive evaluates."""

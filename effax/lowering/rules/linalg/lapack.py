@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from effax.ir import prims
@@ -21,6 +20,7 @@ from effax.ir.prims import Gather, Reshape, Slice
 from effax.ir.prims import linalg as p
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import ArrayType, Shape, Type, array_type
+from effax.lazy.dataclasses import dataclass
 from effax.lowering import ops, xla
 from effax.lowering.custom_calls import custom_call
 from effax.lowering.rules.linalg import programs

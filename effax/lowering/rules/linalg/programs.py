@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from effax.ir import prims
@@ -33,6 +32,7 @@ from effax.ir.prims import (
 from effax.ir.prims import linalg as p
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import ArrayType, Type, array_type
+from effax.lazy.dataclasses import dataclass
 from effax.lowering import ops
 from effax.lowering.writer import Val, Writer
 from effax.transforms.rules.common import matrices as m

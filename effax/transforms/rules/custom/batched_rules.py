@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from effax.ir.build import Builder
 from effax.ir.prims import (
@@ -19,6 +18,7 @@ from effax.ir.prims import (
 )
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import Type, tangent_type
+from effax.lazy.dataclasses import dataclass
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import RuleSet
 from effax.transforms.jvp import jvp

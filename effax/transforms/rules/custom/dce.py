@@ -7,7 +7,7 @@ cotangents are zero. All arguments stay: a rule may use one that the function do
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from effax.ir.build import Builder
@@ -28,6 +28,7 @@ from effax.ir.prims import (
 )
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import RefType, Type, is_inexact, tangent_type
+from effax.lazy.dataclasses import dataclass
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import DceOut, RuleSet
 from effax.transforms.optimize.dce import dce

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from effax.ir.build import Builder
 from effax.ir.prims import CustomJvp, ForwardRule, ReverseRule, SparseBackward, SparseJvp, SparseVjp
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import Type, is_inexact, tangent_type
+from effax.lazy.dataclasses import dataclass
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.rules.common.arrays import zeros
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from effax.ir.analysis.dataflow import Positions
 from effax.ir.analysis.variance import Names, variance
@@ -20,6 +20,7 @@ from effax.ir.prims import (
 )
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import is_inexact
+from effax.lazy.dataclasses import dataclass
 from effax.transforms.framework.rules import PvaryOut, RuleSet
 from effax.transforms.spmd.pvary_insertion import insert_pvary, pvary_in_regions
 

@@ -6,13 +6,14 @@ that the values read are residuals.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from effax.ir.build import Builder
 from effax.ir.prims import Remat
 from effax.ir.prims.remat import NOTHING
 from effax.ir.syntax import Eqn, Jaxpr
 from effax.ir.types import RefType, Type
+from effax.lazy.dataclasses import dataclass
 from effax.transforms.discharge import discharge, has_refs
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import PartialEvalOut, Policy, RuleSet

@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, cast
 
 import numpy as np
 
 from effax.ir.primitive import Value
+from effax.lazy.dataclasses import dataclass
 
 
 class RealOperations(ABC):
