@@ -25,6 +25,9 @@ else:
         defaults = {name: vars(cls)[name] for name in own if name in vars(cls)}
         if slots:
             cls = _with_slots(cls, own, options)
+        else:
+            for name, value in defaults.items():
+                _set_default(cls, name, value)
         _declare(cls, options, defaults)
         return cls
 
@@ -83,9 +86,7 @@ def _set_state(self: Any, state: list[object]) -> None:
 
 
 def _declare(cls: type, options: dict[str, bool], defaults: dict[str, Any]) -> None:
-    """Set what is pending, and what does not wait: defaults and the absence of a hash."""
-    for name in vars(cls).keys() & defaults:  # a class with slots has none
-        _set_default(cls, name, defaults[name])
+    """Set what is pending, and what does not wait: the absence of a hash."""
     names = [*_ALWAYS, *(_OF_FROZEN if options.get("frozen") else ())]
     if options.get("eq", True):
         names.append("__eq__")
