@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy
 import programs
 import theirs
 from measure import Case, Prepare, Thunk
@@ -152,19 +154,32 @@ def _size(program: Jaxpr) -> int:
 
 def call_cases() -> Iterator[Case]:
     """Yield calls that are cached for the types of their arguments; the unit is a call."""
-    yield _call("call: scalar + 1", LEVEL, _one_argument)
-    yield _call("call: 10 arguments", LEVEL, _ten_arguments)
-    yield _call("call: dict of 20 arrays", LEVEL, _dict_argument)
-    yield _call("call: ref argument", 8, _ref_argument)
-    yield _call("call: closed-over ref", 8, _closed_over_ref)
-    yield _call("call: 10 refs", 8, _ten_refs)
-    yield _call("jit of a fresh lambda", 500, _fresh_lambda)
-    yield _call("eager r[i] = v", 30, _eager_write)
-    yield _call("eager r[i] += v", 30, _eager_add)
-    yield _call("eager a + b", None, _eager_sum)
+    yield call("call: scalar + 1", LEVEL, _one_argument)
+    yield call("call: two arrays", LEVEL, _two_arrays)
+    yield call("call: array of 64", LEVEL, _array_of_64)
+    yield call("call: keyword argument", LEVEL, _keyword_argument)
+    yield call("call: block on result", LEVEL, _blocked)
+    yield call("call: Python number", LEVEL, _python_number)
+    yield call("call: NumPy array", LEVEL, _numpy_array)
+    yield call("call: static argument", LEVEL, _static_argument)
+    yield call("call: 10 arguments", LEVEL, _ten_arguments)
+    yield call("call: dict of 20 arrays", LEVEL, partial(_dict_argument, 20))
+    yield call("call: dict of 100 arrays", LEVEL, partial(_dict_argument, 100))
+    yield call("call: 100 args, results", LEVEL, _hundred_arguments)
+    yield call("call: value_and_grad", LEVEL, _jitted_value_and_grad)
+    yield call("call: grad", LEVEL, _jitted_grad)
+    yield call("call: internal ref", LEVEL, _internal_ref)
+    yield call("call: ref argument", 10, _ref_argument)
+    yield call("call: closed-over ref", 6, _closed_over_ref)
+    yield call("call: 10 refs", 8, _ten_refs)
+    yield call("jit of a fresh lambda", 500, _fresh_lambda)
+    yield call("eager r[i] = v", 30, _eager_write)
+    yield call("eager r[i] += v", 30, _eager_add)
+    yield call("eager a + b", None, _eager_sum)
 
 
-def _call(name: str, budget: float | None, make: Callable[[Any, Any], Thunk]) -> Case:
+def call(name: str, budget: float | None, make: Callable[[Any, Any], Thunk]) -> Case:
+    """Return a case of a thunk that is the same in both libraries: the package and its NumPy."""
     ours: Prepare = lambda _: make(effax, enp)  # noqa: E731
     its: Prepare = lambda _: make(jax, jnp)  # noqa: E731
     return Case(name, ours, its, budget, fresh=False)
@@ -183,9 +198,66 @@ def _ten_arguments(library: Any, np: Any) -> Thunk:
     return _jitted(library, programs.add_ten, *[np.ones(()) for _ in range(10)])
 
 
-def _dict_argument(library: Any, np: Any) -> Thunk:
-    tree = {f"w{i}": np.ones(programs.WIDTH) for i in range(20)}
+def _dict_argument(size: int, library: Any, np: Any) -> Thunk:
+    tree = {f"w{i}": np.ones(programs.WIDTH) for i in range(size)}
     return _jitted(library, programs.add_to_each, tree)
+
+
+def _hundred_arguments(library: Any, np: Any) -> Thunk:
+    arrays = [np.ones(()) for _ in range(100)]
+    return _jitted(library, lambda *xs: [x + 1 for x in xs], *arrays)
+
+
+def _two_arrays(library: Any, np: Any) -> Thunk:
+    return _jitted(library, lambda a, b: a + b, np.ones(()), np.ones(()))
+
+
+def _array_of_64(library: Any, np: Any) -> Thunk:
+    return _jitted(library, programs.add_one, np.ones(64))
+
+
+def _keyword_argument(library: Any, np: Any) -> Thunk:
+    g, x = library.jit(lambda x, scale: x * scale), np.ones(())
+    return lambda: g(x, scale=x)
+
+
+def _blocked(library: Any, np: Any) -> Thunk:
+    g, x = library.jit(programs.add_one), np.ones(())
+    return lambda: g(x).block_until_ready()
+
+
+def _python_number(library: Any, np: Any) -> Thunk:
+    return _jitted(library, lambda x, s: x * s, np.ones(()), 2.0)
+
+
+def _numpy_array(library: Any, _: Any) -> Thunk:
+    return _jitted(library, programs.add_one, numpy.ones(64, numpy.float32))
+
+
+def _static_argument(library: Any, np: Any) -> Thunk:
+    g, x = library.jit(lambda x, n: x * n, static_argnums=1), np.ones(())
+    return lambda: g(x, 3)
+
+
+def _loss(np: Any) -> programs.Function:
+    return lambda x: np.sum(np.sin(x))
+
+
+def _jitted_value_and_grad(library: Any, np: Any) -> Thunk:
+    return _jitted(library, library.value_and_grad(_loss(np)), np.ones(programs.WIDTH))
+
+
+def _jitted_grad(library: Any, np: Any) -> Thunk:
+    return _jitted(library, library.grad(_loss(np)), np.ones(programs.WIDTH))
+
+
+def _internal_ref(library: Any, np: Any) -> Thunk:
+    def f(x: Any) -> Any:
+        r = library.new_ref(x)
+        r[...] += x
+        return r[...]
+
+    return _jitted(library, f, np.ones(programs.WIDTH))
 
 
 def _new_ref(library: Any, np: Any) -> Any:

@@ -72,7 +72,3 @@ def _dict(name: str, values: dict[str, list[str]]) -> str:
         if lines
     ]
     return f"{name}: Final[dict[str, str]] = {{\n{''.join(items)}}}\n"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), "utf-8")

@@ -1,7 +1,8 @@
 """The public surface: which modules are public, and every name in them with its whole type.
 
 ``python -m tests.surface`` (``make surface``) writes tests/golden/surface.md from the source,
-following each name through imports to its definition.
+following each name through imports to its definition, and the index of names that packages import
+on first use.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from tests import name_index
 
 ROOT: Final = Path(__file__).parents[1]
 PAGE: Final = ROOT / "tests" / "golden" / "surface.md"
@@ -388,4 +391,5 @@ def page() -> str:
 
 
 if __name__ == "__main__":
+    name_index.PAGE.write_text(name_index.page(), "utf-8")
     PAGE.write_text(page(), "utf-8")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -73,6 +72,8 @@ def _with_slots(cls: type, own: list[str], options: dict[str, bool]) -> type:
         namespace.setdefault("__setstate__", _set_state)
     made = type(cls)(cls.__name__, cls.__bases__, namespace)
     made.__qualname__ = cls.__qualname__
+    for value in namespace.values():
+        _refer(value, cls, made)
     return made
 
 
@@ -122,8 +123,7 @@ def _generate(cls: type, options: dict[str, Any], defaults: dict[str, Any]) -> N
         copy: type = dataclasses.dataclass(**options)(_copy(cls, defaults))
         for name in pending:
             value = vars(copy)[name]
-            if isinstance(value, FunctionType):
-                _refer(value, copy, cls)
+            _refer(value, copy, cls)
             setattr(cls, name, value)
 
 
@@ -145,8 +145,9 @@ def _copy(cls: type, defaults: dict[str, Any]) -> type:
     return type(cls.__name__, (type("Base", (), base),), own | {"__qualname__": cls.__qualname__})
 
 
-def _refer(function: FunctionType, copy: type, cls: type) -> None:
-    """Have a generated function refer to the class in the place of its copy."""
-    for cell in function.__closure__ or ():
+def _refer(method: object, copy: type, cls: type) -> None:
+    """Have a method refer to the class in the place of its copy, as by ``super()``."""
+    function = getattr(method, "fget", getattr(method, "__func__", method))
+    for cell in getattr(function, "__closure__", None) or ():
         if cell.cell_contents is copy:
             cell.cell_contents = cls

@@ -35,6 +35,9 @@ class Point(Base):
         if self.x < 0:
             raise ValueError("negative")
 
+    def __str__(self) -> str:
+        return super().__repr__()
+
 
 def declared(decorator: Decorator, options: dict[str, bool]) -> type:
     @decorator(**options)
@@ -106,6 +109,7 @@ def test_fields_are_inherited_and_instances_are_checked_pickled_and_matched() ->
         case Point(x, y, rest):
             assert (x, y, rest) == (1, 2, [])
     assert pickle.loads(pickle.dumps(point)) == point
+    assert str(point) == "Point(x=1)"
     with pytest.raises(ValueError, match="negative"):
         Point(-1)
 
