@@ -1,1 +1,1 @@
-"""What is made when it is first used: names of packages, methods of dataclasses."""
+"""Load names of packages, and generate methods of dataclasses, on first use."""

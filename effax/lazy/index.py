@@ -20,12 +20,13 @@ effax.api.cost: cost
 effax.api.custom.closures: closure_convert custom_gradient
 effax.api.custom.decorators: custom_jvp custom_rules custom_vjp
 effax.api.devices: block_until_ready copy_to_host_async default_backend device_count device_get
-device_put devices effects_barrier local_device_count local_devices make_array_from_callback
-make_array_from_single_device_arrays print_environment_info process_count process_index
-process_indices
+device_put devices effects_barrier local_device_count local_devices print_environment_info
+process_count process_index process_indices
 effax.api.jacobian: hessian jacfwd jacobian=jacrev jacrev
 effax.api.jit: jit
 effax.api.linear: linear_transpose
+effax.api.make_arrays: make_array_from_callback make_array_from_process_local_data
+make_array_from_single_device_arrays
 effax.api.naming: named_call
 effax.api.pmap: pmap
 effax.api.remat: checkpoint remat
