@@ -47,14 +47,25 @@ def lazy(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]]
 
 def _value(package: str, name: str) -> object:
     origin = _indexed(package).get(name)
-    if origin is None and not name.startswith("__"):
+    if origin is not None:
+        try:
+            return _loaded(origin)
+        except (ImportError, AttributeError):
+            pass  # It has moved since the index was written.
+    if not name.startswith("__"):
         # The import system asks a package for a name before it imports a module of that name.
-        is_module = find_spec(f"{package}.{name}") is not None
-        origin = (f"{package}.{name}", "") if is_module else origins(package).get(name)
-    if origin is None:
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
-    found = import_module(origin[0])
-    return getattr(found, origin[1]) if origin[1] else found
+        if find_spec(f"{package}.{name}") is not None:
+            return import_module(f"{package}.{name}")
+        origin = origins(package).get(name)
+        if origin is not None:
+            return _loaded(origin)
+    raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+
+def _loaded(origin: Origin) -> object:
+    module, name = origin
+    found = import_module(module)
+    return getattr(found, name) if name else found
 
 
 _known: dict[str, dict[str, Origin]] = {}

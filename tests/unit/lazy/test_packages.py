@@ -7,6 +7,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 from types import FunctionType, ModuleType
+from typing import cast
 
 import pytest
 
@@ -57,9 +58,12 @@ def test_functions_win_over_modules_of_their_name() -> None:
         assert isinstance(getattr(import_module(package), name), FunctionType)
 
 
-def test_a_name_that_the_index_lacks_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(packages._known, "effax.nn", {})
-    monkeypatch.delitem(vars(effax.nn), "relu", raising=False)
+@pytest.mark.parametrize("entries", [{}, {"relu": ("effax.nn.attention", "relu")}])
+def test_a_name_that_the_index_lacks_or_that_moved_is_found(
+    entries: dict[str, packages.Origin], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(packages._known, "effax.nn", entries)
+    vars(effax.nn).pop("relu", None)
     assert effax.nn.relu.__module__ == "effax.nn.activations"
 
 
@@ -71,5 +75,6 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 def test_all_names_are_listed() -> None:
     assert {"jit", "numpy", "float0", "config"} <= set(dir(effax))
-    assert {"sin", "linalg", "bfloat16"} <= set(effax.numpy.__all__)
-    assert "annotations" not in effax.numpy.__all__
+    listed = set(cast("list[str]", getattr(effax.numpy, "__all__")))  # noqa: B009  computed
+    assert {"sin", "linalg", "bfloat16"} <= listed
+    assert not {"annotations", "TYPE_CHECKING"} & listed
