@@ -115,7 +115,7 @@ effax.ir.prims.index: Combining DynamicSlice DynamicUpdateSlice Gather Scatter S
 ScatterMax ScatterMin ScatterMul
 effax.ir.prims.jit: Jit
 effax.ir.prims.keys: RandomUnwrap RandomWrap RngBitGenerator
-effax.ir.prims.linalg: Cholesky Eigh Lu Op Qr Svd TriangularSolve
+effax.ir.prims.linalg: Cholesky Eig Eigh Lu Op Qr Schur Svd TriangularSolve
 effax.ir.prims.math: Acos Acosh Asin Asinh Atan Atan2 Atanh Cbrt Cos Cosh Erf Erfc Exp Exp2
 Expm1 IntegerPow Log Log1p Logistic Magnitude Pow Rsqrt Sin Sinh Sqrt Tan Tanh Transcendental
 effax.ir.prims.reduce: CumLogSumExp CumMax CumMin CumProd CumSum Cumulative ReduceAnd ReduceMax
@@ -188,6 +188,7 @@ effax.numpy: fft linalg
 effax.numpy.accumulation: cumulative_prod cumulative_sum
 effax.numpy.arithmetic: around clip copysign divmod fix floor_divide fmax fmin fmod heaviside
 mod modf pow power remainder round trunc
+effax.numpy.array_api: __array_api_version__ __array_namespace_info__ from_dlpack
 effax.numpy.choices: choose compress piecewise trim_zeros
 effax.numpy.comparison: allclose array_equal array_equiv
 effax.numpy.constants: bool dtype e euler_gamma inf nan ndarray newaxis pi
