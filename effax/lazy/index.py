@@ -215,6 +215,7 @@ effax.numpy.nanreduce: nanargmax nanargmin nancumprod nancumsum nanmax nanmean n
 nanstd nansum nanvar
 effax.numpy.padding: pad
 effax.numpy.partitions: argpartition partition sort_complex
+effax.numpy.polynomial_fits: polyfit roots
 effax.numpy.polynomials: poly polyadd polyder polydiv polyint polymul polysub polyval vander
 effax.numpy.positions: argwhere bincount diag_indices extract flatnonzero indices ix_ nonzero
 ravel_multi_index select tril_indices triu_indices unravel_index where

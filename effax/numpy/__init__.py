@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from effax.numpy.nanreduce import *
     from effax.numpy.padding import *
     from effax.numpy.partitions import *
+    from effax.numpy.polynomial_fits import *
     from effax.numpy.polynomials import *
     from effax.numpy.positions import *
     from effax.numpy.predicates import *

@@ -3,6 +3,7 @@
 from effax.arrays.namespace import public_names as _public_names
 from effax.scipy.linalg.factors import *
 from effax.scipy.linalg.functions import *
+from effax.scipy.linalg.schur_functions import *
 from effax.scipy.linalg.special_matrices import *
 from effax.scipy.linalg.systems import *
 

@@ -11,6 +11,7 @@ from effax.arrays.shapes import expand_dims
 from effax.arrays.shared_docs import shared_docs
 from effax.ir.errors import BadArgument
 from effax.ir.prims import linalg as prims
+from effax.lax import linalg as ll
 from effax.numpy import factors as _np
 from effax.numpy import ufuncs as uf
 from effax.numpy.diagonals import eye, tril, triu
@@ -172,11 +173,11 @@ def qr(
 ) -> tuple[Array, ...]: ...
 @shared_docs(
     SYSTEM,
-    "``(q, r)``, or ``(r,)`` for mode 'r'.",
+    "``(q, r)``, or ``(r,)`` for mode 'r'; with ``pivoting`` also the order p of the columns.",
     a="array of shape (..., m, n).",
     lwork=IGNORED,
     mode="'full' for a square q, 'economic' for min(m, n) columns, 'r' for r alone.",
-    pivoting="must be False.",
+    pivoting="whether columns are exchanged: ``a[:, p] = q @ r``, r's diagonal descending.",
 )
 def qr(
     a: ArrayLike,
@@ -198,13 +199,9 @@ def qr(
     """
     if mode not in ("full", "r", "economic"):
         raise BadArgument("unknown mode of qr", "'full', 'r' or 'economic'", repr(mode))
-    if pivoting:
-        raise BadArgument("qr with pivoting is not available", "pivoting=False", repr(pivoting))
-    if mode == "r":
-        x = matrices(a, "qr", square=False)
-        return (_np.qr(x, "complete" if x.shape[-2] > x.shape[-1] else "reduced").R,)
-    q, r = _np.qr(a, "complete" if mode == "full" else "reduced")
-    return q, r
+    x = matrices(a, "qr", square=False)
+    found = ll.qr(x, pivoting=pivoting, full_matrices=mode != "economic")
+    return found[1:] if mode == "r" else found
 
 
 @overload

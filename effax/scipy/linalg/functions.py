@@ -256,16 +256,16 @@ def qr_multiply(
         a: array of shape (..., m, n).
         c: matrices, or vectors, which are multiplied.
         mode: "right" for ``c @ Q``, "left" for ``Q @ c``.
-        pivoting: must be False.
+        pivoting: whether columns are exchanged, see :func:`qr`.
         conjugate: whether Q is conjugated.
         overwrite_a: accepted as in SciPy, without effect.
         overwrite_c: accepted as in SciPy, without effect.
 
     Returns:
-        ``(product, R)``.
+        ``(product, R)``, and the order of columns with ``pivoting``.
 
     Raises:
-        BadArgument: an unknown mode, or pivoting.
+        BadArgument: an unknown mode.
         IllTyped: shapes do not fit.
 
     >>> linalg.qr_multiply(jnp.eye(2), jnp.array([1.0, 2.0]))[1]
@@ -274,9 +274,7 @@ def qr_multiply(
     """
     if mode not in ("right", "left"):
         raise BadArgument("unknown mode of qr_multiply", "'right' or 'left'", repr(mode))
-    if pivoting:
-        raise BadArgument("qr with pivoting is not available", "pivoting=False", repr(pivoting))
-    q, r = qr(a, mode="economic")
+    q, *rest = qr(a, mode="economic", pivoting=pivoting)
     q = jnp.conj(q) if conjugate and is_complex(q.dtype) else q
     other = jnp.asarray(c)
-    return (jnp.matmul(other, q) if mode == "right" else jnp.matmul(q, other)), r
+    return (jnp.matmul(other, q) if mode == "right" else jnp.matmul(q, other)), *rest

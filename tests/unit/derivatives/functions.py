@@ -175,6 +175,11 @@ def of_symmetric(function: Function) -> Function:
     return lambda a: function(a @ jnp.matrix_transpose(a) + 2 * jnp.eye(3))
 
 
+NUMPY |= {
+    "polyfit": Call(lambda x, y: jnp.polyfit(x, y, 1), (X, Y), compiled=False),
+    "roots": Call(lambda p: jnp.roots(p, strip_zeros=False), (P,), compiled=False),
+}
+
 LINALG: Table = {
     **on("norm vector_norm matrix_norm trace diagonal matrix_transpose", jnp.linalg, M),
     **on("pinv svdvals", jnp.linalg, M),

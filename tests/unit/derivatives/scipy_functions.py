@@ -63,6 +63,10 @@ LINALG: Table = {
     **on("expm polar", jsl, A),
     "expm_frechet": Call(jsl.expm_frechet, (A, M[:1] * X[:, None]), compiled=False),
     "qr_multiply": Call(jsl.qr_multiply, (A, X), compiled=False),
+    "hessenberg": Call(lambda a: jsl.hessenberg(a, calc_q=True), (A,), compiled=False),
+    "sqrtm": Call(of_symmetric(jsl.sqrtm), (A,), compiled=False),
+    "solve_sylvester": Call(jsl.solve_sylvester, (A, A + 1, A * 2), compiled=False),
+    "rsf2csf": Call(jsl.rsf2csf, (A, A), compiled=False),
     "cholesky": Call(of_symmetric(jsl.cholesky), (A,)),
     "eigh": Call(of_symmetric(jsl.eigh), (A,)),
     "eigh generalized": Call(of_symmetric(lambda a: jsl.eigh(a, a * a, type=1)), (A,)),
@@ -80,7 +84,10 @@ TABLES = {"scipy.special": SPECIAL, "scipy.linalg": LINALG}
 
 WITHOUT = {
     "scipy.special": {"gammasgn": "it is constant almost everywhere", "bernoulli": CREATES},
-    "scipy.linalg": dict.fromkeys(
-        ["dft", "hadamard", "helmert", "hilbert", "invhilbert", "invpascal", "pascal"], CREATES
-    ),
+    "scipy.linalg": {
+        **dict.fromkeys(
+            ["dft", "hadamard", "helmert", "hilbert", "invhilbert", "invpascal", "pascal"], CREATES
+        ),
+        **dict.fromkeys(["schur", "funm"], "Schur's form has no derivative"),
+    },
 }
