@@ -67,10 +67,13 @@ if TYPE_CHECKING:
         process_index,
         process_indices,
     )
+    from effax.api.fwd_and_bwd import fwd_and_bwd
     from effax.api.jacobian import hessian, jacfwd, jacrev
     from effax.api.jacobian import jacrev as jacobian
     from effax.api.jit import jit
+    from effax.api.jit_options import CompilerEffortLevel, Inline
     from effax.api.linear import linear_transpose
+    from effax.api.live_arrays import live_arrays
     from effax.api.make_arrays import (
         make_array_from_callback,
         make_array_from_process_local_data,
@@ -86,7 +89,13 @@ if TYPE_CHECKING:
     from effax.arrays.array import Array
     from effax.arrays.batching import vmap
     from effax.arrays.binding import folding as ensure_compile_time_eval
-    from effax.arrays.config import config, debug_infs, debug_nans, enable_x64
+    from effax.arrays.config import (
+        config,
+        debug_infs,
+        debug_nans,
+        enable_x64,
+        make_user_context,
+    )
     from effax.arrays.placed import Shard
     from effax.arrays.ref import Ref
     from effax.arrays.ref_functions import empty_ref, free_ref, freeze, new_ref
@@ -133,7 +142,9 @@ else:
 __all__ = [
     "VJP",
     "Array",
+    "CompilerEffortLevel",
     "Device",
+    "Inline",
     "NamedSharding",
     "P",
     "Ref",
@@ -194,6 +205,7 @@ __all__ = [
     "float0",
     "free_ref",
     "freeze",
+    "fwd_and_bwd",
     "grad",
     "hessian",
     "jacfwd",
@@ -206,6 +218,7 @@ __all__ = [
     "legacy_prng_key",
     "linear_transpose",
     "linearize",
+    "live_arrays",
     "local_device_count",
     "local_devices",
     "log_compiles",
@@ -214,6 +227,7 @@ __all__ = [
     "make_array_from_single_device_arrays",
     "make_jaxpr",
     "make_mesh",
+    "make_user_context",
     "monitoring",
     "named_call",
     "named_scope",

@@ -22,6 +22,7 @@ from effax.api.explain_misses import explain_miss
 from effax.api.jit_options import (
     UNSPECIFIED,
     CompilerOptions,
+    Inline,
     JitOptions,
     checked_compiler_options,
 )
@@ -287,7 +288,7 @@ def jit(
     donate_argnums: int | Sequence[int] | None = ...,
     donate_argnames: str | Sequence[str] | None = ...,
     keep_unused: bool = ...,
-    inline: bool = ...,
+    inline: bool | Inline = ...,
     in_shardings: PyTree = ...,
     out_shardings: PyTree = ...,
     device: Device | None = ...,
@@ -303,7 +304,7 @@ def jit(
     donate_argnums: int | Sequence[int] | None = ...,
     donate_argnames: str | Sequence[str] | None = ...,
     keep_unused: bool = ...,
-    inline: bool = ...,
+    inline: bool | Inline = ...,
     in_shardings: PyTree = ...,
     out_shardings: PyTree = ...,
     device: Device | None = ...,
@@ -319,7 +320,7 @@ def jit(
     donate_argnums: int | Sequence[int] | None = None,
     donate_argnames: str | Sequence[str] | None = None,
     keep_unused: bool = False,
-    inline: bool = False,
+    inline: bool | Inline = False,
     in_shardings: PyTree = UNSPECIFIED,
     out_shardings: PyTree = UNSPECIFIED,
     device: Device | None = None,
@@ -340,7 +341,8 @@ def jit(
             are equal; a later use of such an argument raises.
         donate_argnames: names of such arguments.
         keep_unused: accepted; arguments that the program does not use are kept anyway.
-        inline: within another trace, inline the equations instead of adding one call.
+        inline: True, or ``effax.Inline.JAX_EARLY``: within another trace, inline the equations
+            instead of adding one call.
         in_shardings: the sharding of each argument, or a tree prefix of the positional ones; their
             devices are the first one.
         out_shardings: that of each result, which it then has as ``sharding``.
@@ -376,7 +378,7 @@ def jit(
         donate = StaticArgs.of(fun, donate_argnums, donate_argnames, "donate")
         static.check_disjoint(donate)
         options = JitOptions(
-            inline=bool(inline),
+            inline=inline is Inline.JAX_EARLY if isinstance(inline, Inline) else bool(inline),
             passes=pipeline,
             donate=donate,
             in_shardings=in_shardings,

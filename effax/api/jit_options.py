@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import NamedTuple, TypeAlias, final
 
 from effax import tree
@@ -17,11 +18,39 @@ from effax.arrays.tracing import FlatFunction
 from effax.ir.errors import BadArgument
 from effax.ir.types import ArrayType
 from effax.lowering.program import CompiledProgram
+from effax.lowering.xla import EFFORTS
 from effax.passes.pipeline import AnyPass
 from effax.tree import PyTree
 
 CompilerOptions: TypeAlias = Mapping[str, bool | int | float | str]
 """Options of XLA by name, such as ``{"xla_cpu_enable_fast_math": True}``."""
+
+
+class CompilerEffortLevel(Enum):
+    """The time that XLA may spend, as a value of ``compiler_options`` of ``jit``.
+
+    The options are ``optimization_level``, for speed, and ``memory_fitting_level``, for memory.
+    """
+
+    UNKNOWN = 0
+    O0 = 9
+    O1 = 19
+    O2 = 29
+    O3 = 39
+
+
+class Inline(Enum):
+    """The treatment of a call of a jitted function within another one.
+
+    ``JAX_EARLY`` inlines its equations while the caller is traced, as ``inline=True``. With the
+    others the call is one equation, which XLA inlines where it sees fit.
+    """
+
+    JAX_EARLY = "jax_early"
+    JAX_LATE = "jax_late"
+    XLA_EARLY = "xla_early"
+    XLA_LATE = "xla_late"
+    AUTO = "auto"
 
 
 @final
@@ -201,4 +230,16 @@ def checked_compiler_options(options: object) -> tuple[tuple[str, object], ...]:
             expected="a dict, such as {'xla_cpu_enable_fast_math': True}",
             found=f"{options!r:.80}",
         )
-    return tuple(options.items())
+    return tuple([(k, _effort(k, v) if k in EFFORTS else v) for k, v in options.items()])
+
+
+def _effort(name: str, level: object) -> int:
+    """Return the number of a level of effort, or of its name. Raises BadArgument."""
+    for known in CompilerEffortLevel:
+        if level in (known, known.name, known.value):
+            return known.value
+    raise BadArgument(
+        f"compiler_options: {name} does not have this value",
+        expected=", ".join(repr(known.name) for known in CompilerEffortLevel),
+        found=f"{level!r:.60}",
+    )

@@ -9,13 +9,14 @@ from typing import TypeVar
 import numpy as np
 
 from effax import tree
+from effax.api.custom.results import cast_result
 from effax.api.staging import trace_abstractly
 from effax.api.static import StaticArgs
 from effax.arrays.argument_checks import check_callable
 from effax.arrays.array import Array
 from effax.arrays.binding import Operand, bind, run
 from effax.arrays.collector import paused_collector
-from effax.arrays.conversion import as_value
+from effax.arrays.conversion import as_value, from_numpy
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.ref import Ref
 from effax.arrays.rules.call_rules import CallRule, CallRules, call_rules, rule_of
@@ -30,6 +31,7 @@ from effax.arrays.tracing import (
     trace_flat,
 )
 from effax.effects import Accum, Write
+from effax.ir.dtypes import is_integer
 from effax.ir.errors import IllTyped, RefError, TransformError
 from effax.ir.primitive import Owner
 from effax.ir.prims import BackwardRule, CustomLinear, SparseBackward
@@ -68,9 +70,12 @@ def linear_transpose(
         its arguments.
 
     Raises:
-        IllTyped: an argument or a result is not real or complex, or a result is not zero where
-            the arguments are.
+        IllTyped: arguments and results are neither all real or complex nor all integers, or a
+            result is not zero where the arguments are.
         TransformError: ``fun`` applies a nonlinear operation to its arguments.
+
+    >>> effax.linear_transpose(lambda n: 3 * n, 1)(2)
+    (Array(6, dtype=int32),)
     """
     check_callable(fun, "linear_transpose")
     if reduce_axes:
@@ -81,8 +86,10 @@ def linear_transpose(
     types = flat.jaxpr.in_types[n:]
     names = arg_names(fun, primals, {}, len(types))
     out_names = result_names("the result", flat.out_tree)
-    _check_real(types, names, label)
-    _check_real(flat.jaxpr.out_types, out_names, label)
+    over_integers = all(is_integer(t.dtype) for t in (*types, *flat.jaxpr.out_types))
+    if not over_integers:
+        _check_real(types, names, label)
+        _check_real(flat.jaxpr.out_types, out_names, label)
     ct_specs = [NonLinear()] * n + [GradValue()] * len(types)
     with paused_collector():
         jaxpr = unwrap(discharge(flat.jaxpr)).jaxpr if not flat.jaxpr.effects else flat.jaxpr
@@ -114,12 +121,26 @@ class _Transposed:
         *consts, cotangent = args
         names = [f"the cotangent of {name}" for name in result_names("the result", self.out_tree)]
         what = "the cotangents of the result"
-        cts = checked_cotangents(cotangent, self.out_tree, self.out_types, what, names)
+        cts = self._checked(cotangent, what, names)
         found = iter(run(self.jaxpr, [*consts, *cts]))
         pairs = zip(self.types, self.nonzero, strict=True)
-        leaves = [tangent_for(t, next(found) if has else None) for t, has in pairs]
+        leaves = [_cotangent(t, next(found) if has else None) for t, has in pairs]
         made: tuple[PyTree, ...] = tree.unflatten(self.in_tree, leaves)
         return made
+
+    def _checked(self, cotangent: object, what: str, names: Sequence[str]) -> list[Array]:
+        if all(map(is_inexact, self.out_types)):
+            return checked_cotangents(cotangent, self.out_tree, self.out_types, what, names)
+        leaves, found = tree.flatten(cotangent)
+        check_same_tree(found, self.out_tree, what)
+        triples = zip(leaves, self.out_types, names, strict=True)
+        return [cast_result(x, t, name) for x, t, name in triples]
+
+
+def _cotangent(type_: Type, value: Array | None) -> Array:
+    if is_integer(type_.dtype):
+        return from_numpy(np.zeros(type_.shape, type_.dtype)) if value is None else value
+    return tangent_for(type_, value)
 
 
 def _check_real(types: Sequence[Type], names: Sequence[str], label: str) -> None:

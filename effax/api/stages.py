@@ -17,6 +17,7 @@ from effax.api.monitoring import COMPILE, log, timed
 from effax.api.staging import shapes_of
 from effax.arrays.collector import paused_collector
 from effax.arrays.config import config
+from effax.arrays.layout import row_major
 from effax.arrays.ref import TracedRef
 from effax.arrays.sharding import Sharding, SingleDeviceSharding
 from effax.arrays.traced_array import TracedArray
@@ -341,6 +342,17 @@ class Compiled(_Staged, Generic[R]):
         given = self._plan.outs or [None] * self.out_tree.num_leaves
         return tree.unflatten(self.out_tree, [place or _on_first_device() for place in given])
 
+    @property
+    def input_formats(self) -> PyTree:
+        """Return the tree of layouts and shardings of ``(args, kwargs)``."""
+        return _formats(self.in_avals, self.input_shardings)
+
+    @property
+    def output_formats(self) -> PyTree:
+        """Return the tree of layouts and shardings of the results."""
+        types = tree.unflatten(self.out_tree, self._flat.jaxpr.out_types)
+        return _formats(types, self.output_shardings)
+
     def _in_places(self) -> Sequence[Sharding | None]:
         return self._plan.ins or [None] * self._in_tree.num_leaves
 
@@ -376,6 +388,10 @@ class Compiled(_Staged, Generic[R]):
         if config.watched:
             run = watched_runner(run, self._flat, config.watched, "compiled")
         return cast(R, self._plan.runner(run, self._program, n_consts)(leaves))
+
+
+def _formats(types: PyTree, shardings: PyTree) -> PyTree:
+    return tree.map(lambda t, place: row_major(t.ndim, place), types, shardings)
 
 
 def _on_first_device() -> Sharding:

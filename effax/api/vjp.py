@@ -91,9 +91,10 @@ class VJP(Generic[*Ts]):
         Raises:
             BadArgument: the number or the structure of the entries, or an entry, is wrong.
             IllTyped: a reference has another type than the gradient.
-            RefError: one reference is passed twice.
+            RefError: one reference is passed twice, or none for an argument that is a reference.
         """
         made = _entries(self._shape, entries)
+        _check_refs_bound(self._shape, made)
         return VJP(self._shape, self.args_res, self.opaque_residuals, made)
 
     def __call__(self, cotangents: object) -> tuple[*Ts]:
@@ -153,8 +154,8 @@ def _check_refs_bound(shape: _Shape, entries: Sequence[Entry]) -> None:
     for entry, type_, name in zip(entries, shape.in_types, shape.in_names, strict=True):
         if isinstance(type_, RefType) and isinstance(entry, GradValue) and is_inexact(type_):
             raise RefError(
-                f"{name} is a reference, so its gradient must be accumulated into a reference, "
-                "and none is bound",
+                f"{name} is a reference, so its gradient can't be returned as a value: it must be "
+                "accumulated into a reference, and none is bound",
                 expected=f"a reference of type {type_}",
                 found="no entry for it",
                 remedy="bind one first: `f_vjp.with_refs(grad_ref)(cotangent)`, or pass "

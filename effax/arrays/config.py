@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from types import MappingProxyType
 from typing import Final, cast
 
 from effax.arrays.settings import checked_setting, initial_settings
@@ -41,6 +42,7 @@ class Config(threading.local):
         check_tracer_leaks: whether a tracer that outlives its trace raises.
         watched: the names of the values that raise: ``nan``, ``inf``.
         call_key: a value that is equal where compiled calls have the same settings.
+        user_contexts: the values of the contexts of users that have one, each with its owner.
     """
 
     # The setting of the process is the attribute of the class, that of a block the thread's own.
@@ -60,6 +62,7 @@ class Config(threading.local):
     enable_compilation_cache: bool = True
     watched: tuple[str, ...] = ()
     call_key: object = False
+    user_contexts: Mapping[object, object] = MappingProxyType({})
 
     def __getattr__(self, name: str) -> object:
         # Names of attributes are found without this method.
@@ -176,7 +179,7 @@ def _watched() -> tuple[str, ...]:
 
 
 def _call_key(watched: tuple[str, ...]) -> object:
-    further = tuple([getattr(config, name) for name in _KEYED])
+    further = (*[getattr(config, name) for name in _KEYED], *config.user_contexts.items())
     if not watched and further == _PLAIN:
         return config.enable_x64
     return (config.enable_x64, watched, *further)
@@ -305,3 +308,55 @@ _PYTHON: dict[object, str] = {
     float: "float64",
     complex: "complex128",
 }
+
+
+class UserContext:
+    """A value of the user's on which traced programs depend; see :func:`make_user_context`."""
+
+    def __init__(self, default_value: object) -> None:
+        self._default = default_value
+
+    @property
+    def value(self) -> object:
+        """Return the value in this thread."""
+        return config.user_contexts.get(self, self._default)
+
+    def __call__(self, value: object) -> AbstractContextManager[None]:
+        """Change the value inside the ``with`` block, in its thread."""
+        return _with("user_contexts", self._replaced(config.user_contexts, value))
+
+    def get_global(self) -> object:
+        """Return the value of the process."""
+        return type(config).user_contexts.get(self, self._default)
+
+    def set_global(self, value: object) -> None:
+        """Set the value of the process. A block that is open keeps its values until its end."""
+        kind = type(config)
+        kind.user_contexts = self._replaced(kind.user_contexts, value)
+        _derive_process()
+        _derive()
+
+    def _replaced(self, values: Mapping[object, object], value: object) -> Mapping[object, object]:
+        rest = {owner: x for owner, x in values.items() if owner is not self}
+        return MappingProxyType(rest if value is self._default else {**rest, self: value})
+
+
+def make_user_context(default_value: object = None) -> UserContext:
+    """Return a context whose value is part of the key under which programs are kept.
+
+    Within ``with context(value):`` a jitted function is traced anew for each value, which it may
+    read as ``context.value``.
+
+    Args:
+        default_value: the value outside of such blocks. Values are compared by ``==`` and have a
+            hash.
+
+    >>> scale = effax.make_user_context(1)
+    >>> double = effax.jit(lambda x: x * scale.value)
+    >>> with scale(2):
+    ...     print(double(3))
+    6
+    >>> print(double(3))
+    3
+    """
+    return UserContext(default_value)

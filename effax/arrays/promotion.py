@@ -362,6 +362,27 @@ def dtype_of(x: object) -> tuple[DType, bool]:
     return allowed(x), False
 
 
+_SCALAR_TYPES: Final = {
+    "bool": bool, "int": int, "uint": int, "float": float, "complex": complex,
+}  # fmt: skip
+
+
+def scalar_type_of(x: object) -> type:
+    """Return the type of Python's numbers for a value or a dtype.
+
+    Raises:
+        IllTyped: ``x`` is neither, or has no numbers.
+
+    >>> effax.dtypes.scalar_type_of(jnp.bfloat16(1))
+    <class 'float'>
+    """
+    dtype, _ = dtype_of(x)
+    kind = _SCALAR_TYPES.get(family(dtype))
+    if kind is None:
+        raise IllTyped("this dtype is not one of numbers", found=str(dtype))
+    return kind
+
+
 def astype(
     x: ArrayLike, dtype: DTypeLike | None, copy: bool = False, *, device: object = None
 ) -> Array:

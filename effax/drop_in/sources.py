@@ -19,7 +19,7 @@ SOURCES: Final[Mapping[str, Sequence[str]]] = {
     "jax.extend.random": (),
     "jax.extend.source_info_util": (_SOURCE_INFO,),
     "jax.experimental.hijax": ("drop_in.hijax",),
-    "jax.experimental.layout": ("drop_in.layout",),
+    "jax.experimental.layout": ("arrays.layout",),
     "jax.experimental.sparse": ("drop_in.sparse",),
     "jax.interpreters": (),
     "jax.interpreters.ad": ("drop_in.ad",),

@@ -170,6 +170,17 @@ def is_integer(dtype: DType) -> bool:
     return family(dtype) in ("int", "uint")
 
 
+def itemsize_bits(dtype: object) -> int:
+    """Return the number of bits of an element, which may be fewer than its bytes have.
+
+    >>> effax.dtypes.itemsize_bits("int4"), effax.dtypes.itemsize_bits("bfloat16")
+    (4, 16)
+    """
+    named = as_dtype(dtype)
+    small = re.fullmatch(r"(?:u?int|float)(\d)(?:_\w+)?", named.name)
+    return int(small[1]) if small else 8 * named.itemsize
+
+
 @cached(maxsize=None)
 def int_bounds(dtype: DType) -> tuple[int, int]:
     """Return the least and the greatest value of an integer dtype."""

@@ -164,7 +164,15 @@ class Unfinished(EffaxError, RuntimeError):
     """An evaluation was stopped at a bound of its equations or its time."""
 
 
-class ConcretizationError(EffaxError, TypeError):
+class TracerTypeError(EffaxError, TypeError):
+    """A tracer is used where it cannot be."""
+
+
+class TracerIndexError(EffaxError, IndexError):
+    """A tracer is used as an index where it cannot be."""
+
+
+class ConcretizationError(TracerTypeError):
     """Python code needs the value of a tracer that has none."""
 
 
@@ -180,7 +188,7 @@ class IntegerConversionError(ConcretizationError):
     """A tracer without a value is used as an index or a size by Python code."""
 
 
-class BooleanIndexError(ConcretizationError, IndexError):
+class BooleanIndexError(ConcretizationError, TracerIndexError):
     """A mask that is an index is a tracer without a value, so that the result has no shape."""
 
 
@@ -188,7 +196,7 @@ class InconclusiveDimension(EffaxError, TypeError):
     """A symbolic size is compared or used where only its value would decide."""
 
 
-class LeakedTracer(EffaxError, TypeError):
+class LeakedTracer(TracerTypeError):
     """A tracer is used after its trace has ended."""
 
 

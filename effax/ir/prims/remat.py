@@ -20,7 +20,6 @@ from effax.ir.prims.jit import Jit
 from effax.ir.recursion import with_fresh_stack
 from effax.ir.regions.forms import call_region
 from effax.ir.syntax import Eqn, Jaxpr
-from effax.ir.text.format import fields_of
 from effax.ir.types import RefKind, RefType, Type
 from effax.ir.work import NO_WORK, Work
 from effax.lazy.dataclasses import dataclass
@@ -98,7 +97,8 @@ class SaveEither:
 class SaveAs(ByReference):
     """A policy given as a Python function of the primitive, the types, and the parameters.
 
-    It must be pure: it is called once for equal equations.
+    The primitive and the parameters are ``eqn.primitive`` and ``eqn.params``, as interpreters of
+    jaxprs read them. It must be pure: it is called once for equal equations.
     """
 
     fun: Callable[..., object]
@@ -106,14 +106,12 @@ class SaveAs(ByReference):
 
     def __call__(self, eqn: Eqn) -> bool:
         """Return whether the results may be saved. Raises BadArgument unless it is a boolean."""
-        prim = eqn.prim
-        params = {f.name: getattr(prim, f.name) for f in fields_of(prim)}
-        found: object = self.fun(prim, *[a.type for a in eqn.ins], **params)
+        found: object = self.fun(eqn.primitive, *[a.type for a in eqn.invars], **eqn.params)
         if not isinstance(found, bool):
             raise BadArgument(
                 f"the policy {self.label} of checkpoint must return a boolean",
                 expected="True or False",
-                found=f"{type(found).__name__}: {found!r:.60}, for {prim.name}",
+                found=f"{type(found).__name__}: {found!r:.60}, for {eqn.prim.name}",
             )
         return found
 

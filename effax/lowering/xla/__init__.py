@@ -46,6 +46,7 @@ from effax.lowering.xla.buffers import (
     to_numpy,
 )
 from effax.lowering.xla.executable import (
+    EFFORTS,
     Executable,
     MemoryStats,
     Optimization,
@@ -76,6 +77,7 @@ from effax.lowering.xla.placement import (
 from effax.lowering.xla.signature import ModuleSignature, signature
 
 __all__ = [
+    "EFFORTS",
     "HOST_TARGET",
     "Aval",
     "Buffer",

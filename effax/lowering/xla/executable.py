@@ -275,6 +275,10 @@ def _host_runner(executable: Executable, calls: HostCalls) -> Run:
     return run
 
 
+EFFORTS: Final = ("optimization_level", "memory_fitting_level")
+"""The options of a compilation that are levels of effort, and no flags of XLA."""
+
+
 def compile_module(
     module: str | bytes,
     n_args: int,
@@ -303,7 +307,10 @@ def compile_module(
     xla = backend()
     prepare_for(module)
     compile_options = _options(optimization)
-    compile_options.env_option_overrides = list(options)
+    compile_options.env_option_overrides = [x for x in options if x[0] not in EFFORTS]
+    for name, level in options:
+        if name in EFFORTS:
+            setattr(compile_options.executable_build_options, name, level)
     calls = HostCalls(host_calls) if host_calls else None
     try:
         if calls is None or isinstance(module, bytes):

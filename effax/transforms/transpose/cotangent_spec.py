@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from effax.ir.dtypes import DType, is_complex, is_inexact_dtype
+from effax.ir.dtypes import DType, is_complex, is_inexact_dtype, is_integer
 from effax.ir.errors import TransformError
 from effax.ir.syntax import Jaxpr
-from effax.ir.types import RefType, Type, is_inexact
+from effax.ir.types import ArrayType, RefType, Type, is_inexact
 from effax.lazy.dataclasses import dataclass
 from effax.transforms.framework.propagation import Mask
 
@@ -64,9 +64,9 @@ def check_cotangent_specs(jaxpr: Jaxpr, ct_specs: CotangentSpecs, cts: Mask) -> 
         )
     for i, (v, ct_spec) in enumerate(zip(jaxpr.binders, ct_specs, strict=True)):
         name = jaxpr.name_of(i)
-        if not isinstance(ct_spec, NonLinear) and not is_inexact(v.type):
+        if not isinstance(ct_spec, NonLinear) and not _is_numeric(v.type):
             raise TransformError(
-                f"{name} cannot be linear: only floats and complex numbers can",
+                f"{name} cannot be linear: only numbers can",
                 found=str(v.type),
                 remedy="mark it NonLinear()",
             )
@@ -91,11 +91,16 @@ def check_cotangent_specs(jaxpr: Jaxpr, ct_specs: CotangentSpecs, cts: Mask) -> 
                 remedy="mark it GradRef()",
             )
     for i, (type_, has) in enumerate(zip(jaxpr.out_types, cts, strict=True)):
-        if has and (isinstance(type_, RefType) or not is_inexact(type_)):
+        if has and (isinstance(type_, RefType) or not _is_numeric(type_)):
             raise TransformError(
-                f"result {i} has no cotangent: only arrays of floats and complex numbers do",
+                f"result {i} has no cotangent: only arrays of numbers do",
                 found=str(type_),
             )
+
+
+def _is_numeric(type_: Type) -> bool:
+    """Return whether values of the type can be linear; integers are, over the integers."""
+    return is_inexact(type_) or (isinstance(type_, ArrayType) and is_integer(type_.dtype))
 
 
 def _represents(dtype: DType | None, type_: Type) -> bool:

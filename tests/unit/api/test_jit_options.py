@@ -176,6 +176,8 @@ def test_stages_describe_the_call() -> None:
         lowered.as_text("mhlo")
     compiled = lowered.compile()
     assert compiled.runtime_executable() is not None
+    assert compiled.input_formats[0][0].layout.major_to_minor == (0,)
+    assert compiled.output_formats[1]["s"].layout.major_to_minor == ()
     assert compiled.memory_analysis().argument_size_in_bytes == 32
     np.testing.assert_array_equal(compiled.call(X, {"a": X})[0], 2 * X)
 
@@ -315,3 +317,23 @@ def test_none_leaves_the_sharding_of_a_subtree_to_the_compiler() -> None:
         lambda x: (x, {"a": x["a"]}), in_shardings=(None,), out_shardings=(None, None)
     )
     assert f({"a": 1.0, "b": 2.0})[1]["a"] == 1.0
+
+
+def test_a_call_is_inlined_early_or_is_one_equation() -> None:
+    def equations(mode: effax.Inline) -> list[str]:
+        inner = effax.jit(lambda x: x * 2, inline=mode)
+        return [eqn.prim.name for eqn in effax.make_jaxpr(inner)(1.0).eqns]
+
+    assert equations(effax.Inline.JAX_EARLY) == ["mul"]
+    assert all(equations(mode) == ["jit"] for mode in list(effax.Inline)[1:])
+
+
+@pytest.mark.slow
+def test_levels_of_effort() -> None:
+    def compiled(level: object) -> Any:
+        options: Any = {"optimization_level": level, "memory_fitting_level": level}
+        return effax.jit(lambda x: x + 1, compiler_options=options)
+
+    assert all(compiled(x)(1.0) == 2 for x in (effax.CompilerEffortLevel.O1, "O0", 29))
+    with pytest.raises(BadArgument, match="optimization_level does not have this value"):
+        compiled("O9")

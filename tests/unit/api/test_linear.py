@@ -121,9 +121,20 @@ def test_what_is_not_linear(name: str) -> None:
         jax.linear_transpose(f, X)
 
 
+def test_a_function_of_integers_is_transposed_over_the_integers() -> None:
+    m = jnp.arange(6).reshape(2, 3)
+    (found,) = jax.linear_transpose(lambda x: m @ x, jnp.zeros(3, int))(jnp.array([1, 10]))
+    assert found.tolist() == [30, 41, 52]
+    assert found.dtype == np.int32
+    with pytest.raises(IllTyped, match="the result has the wrong type"):
+        jax.linear_transpose(lambda x: 2 * x, 1)(1.5)
+
+
 def test_wrong_calls() -> None:
     with pytest.raises(IllTyped, match="n is neither real"):
-        jax.linear_transpose(lambda n: n, jnp.arange(3))
+        jax.linear_transpose(lambda n: 2.0 * n, jnp.arange(3))
+    with pytest.raises(IllTyped, match="p is neither real"):
+        jax.linear_transpose(lambda p: p, jnp.arange(3) > 1)
     with pytest.raises(IllTyped, match="the cotangent of the result"):
         jax.linear_transpose(lambda x: x, X)(jnp.ones(2))
     with pytest.raises(IllTyped, match="wrong structure"):

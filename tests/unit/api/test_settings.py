@@ -183,3 +183,24 @@ def test_rules_run_with_the_width_of_their_call() -> None:
         assert wide(5.0).dtype == np.float64
         for run in (effax.grad(wide), effax.jit(effax.grad(effax.grad(wide)))):
             assert effax.typeof(run(5.0)).dtype == np.float32
+
+
+def test_a_function_is_traced_anew_for_each_value_of_a_context() -> None:
+    context = effax.make_user_context("a")
+    seen: list[object] = []
+
+    @effax.jit
+    def f(x: effax.Array) -> effax.Array:
+        seen.append(context.value)
+        return x
+
+    for value in ("b", "a", "b"):
+        with context(value):
+            f(1.0)
+    context.set_global("c")
+    f(1.0)
+    assert seen == ["b", "a", "c"]
+    assert context.get_global() == "c"
+    context.set_global("a")
+    f(1.0)
+    assert seen == ["b", "a", "c"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from effax.arrays.layout import Format, Layout
 from effax.drop_in import hijax, private, sparse
-from effax.drop_in.layout import Format, Layout
 from effax.ir.errors import NotSupported
 
 

@@ -10,7 +10,7 @@ __all__ = ["Format", "Layout"]
 
 
 @dataclass(frozen=True)
-class ArrayLayout:
+class Layout:
     """The order of axes in memory, slowest first."""
 
     major_to_minor: tuple[int, ...]
@@ -20,8 +20,10 @@ class ArrayLayout:
 class Format:
     """A layout and a sharding; None leaves the choice to the compiler."""
 
-    layout: ArrayLayout | None = None
+    layout: Layout | None = None
     sharding: Sharding | None = None
 
 
-Layout = ArrayLayout
+def row_major(ndim: int, sharding: Sharding) -> Format:
+    """Return the format of arrays of so many axes."""
+    return Format(Layout(tuple(range(ndim))), sharding)
