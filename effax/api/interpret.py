@@ -61,7 +61,7 @@ def eval_closed(jaxpr: Jaxpr | ClosedJaxpr, consts: Sequence[object], *args: obj
     """Run a program on constants and arguments, as JAX's ``eval_jaxpr``.
 
     Args:
-        jaxpr: the program; of a ``ClosedJaxpr``, its ``jaxpr`` or, with ``consts`` empty, itself.
+        jaxpr: the program; a ``ClosedJaxpr`` has constants, which ``consts`` may repeat.
         consts: one value for each of the first inputs: ``closed.consts``.
         *args: one array, number or reference for each of the others.
 
@@ -73,6 +73,8 @@ def eval_closed(jaxpr: Jaxpr | ClosedJaxpr, consts: Sequence[object], *args: obj
     >>> effax.core.eval_jaxpr(closed.jaxpr, closed.consts, 3.0)
     [Array(6., dtype=float32, weak_type=True)]
     """
+    if consts and isinstance(jaxpr, ClosedJaxpr):
+        jaxpr = jaxpr.jaxpr
     return eval_jaxpr(jaxpr, *consts, *args)
 
 

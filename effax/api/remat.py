@@ -6,17 +6,22 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import ParamSpec, TypeVar, cast
 
 from effax import tree
+from effax.api.dispatch import ready, run_call
+from effax.api.stages import compiled
 from effax.api.static import StaticArgs
 from effax.arrays.argument_checks import check_callable
 from effax.arrays.binding import Operand, bind, bind1
+from effax.arrays.config import config
 from effax.arrays.conversion import as_value
 from effax.arrays.trace_cache import trace_operands
 from effax.arrays.tracing import FlatFunction, flat_args, label_of, like
 from effax.effects import Read
 from effax.ir.errors import BadArgument
-from effax.ir.prims import Name, Remat, SaveAs, SaveRule
+from effax.ir.prims import Jit, Name, Remat, SaveAs, SaveRule
 from effax.ir.prims.remat import impure_error, only_reads
-from effax.ir.trace import shown_ref
+from effax.ir.recursion import kinds_of
+from effax.ir.trace import current_trace, shown_ref
+from effax.tree import PyTree
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -26,7 +31,7 @@ T = TypeVar("T")
 def checkpoint(
     fun: Callable[P, R],
     *,
-    prevent_cse: bool = True,
+    prevent_cse: PyTree = True,
     policy: SaveRule | Callable[..., bool] | None = None,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
@@ -38,7 +43,8 @@ def checkpoint(
             saved. It may change those that it allocates, and pass others to rules of
             ``custom_vjp`` that use them in the backward pass.
         prevent_cse: whether compiled programs keep both computations apart. It is not needed
-            within ``scan``, which keeps them apart.
+            within ``scan``, which keeps them apart. A tree of booleans, as a prefix of the
+            arguments, is the same as True where one of them is.
         policy: which values are saved nevertheless: one of ``effax.checkpoint_policies``, or a
             function of a primitive, the types of its arguments, and its parameters by name, that
             returns whether the results may be saved. None: no values.
@@ -52,6 +58,7 @@ def checkpoint(
     check_callable(fun, "checkpoint")
     keeps = None if policy is None else as_rule(policy, "checkpoint")
     static = StaticArgs.of(fun, static_argnums, static_argnames)
+    apart = any(tree.leaves(prevent_cse))
 
     @like(fun)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -63,7 +70,10 @@ def checkpoint(
         traced = trace_operands(left, flat.treedef, flat, label, of, constants)
         operands = [*traced.consts, *flat.leaves]
         _check_pure(label, traced, operands)
-        outs = bind(Remat(traced.jaxpr, keeps, prevent_cse), *operands)
+        if current_trace() is None and Jit in kinds_of(traced.jaxpr) and not config.watched:
+            # The user asks for compilation within: compile the whole.
+            return cast(R, run_call(ready(compiled(traced.jaxpr), traced), flat.leaves))
+        outs = bind(Remat(traced.jaxpr, keeps, apart), *operands)
         return cast(R, tree.unflatten(traced.out_tree, outs))
 
     return called

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import ParamSpec, TypeVar, cast, overload
+from typing import Final, ParamSpec, TypeVar, cast, overload
 
 from effax import tree
 from effax.arrays.argument_checks import axis_names_of, check_callable
 from effax.arrays.binding import Operand, bind
-from effax.arrays.sharding import Mesh, PartitionSpec
+from effax.arrays.sharding import Mesh, NamedSharding, PartitionSpec
 from effax.arrays.tracing import (
     FlatArgs,
     FlatFunction,
@@ -33,6 +33,9 @@ from effax.tree import PyTreeDef
 P = ParamSpec("P")
 R = TypeVar("R")
 
+INFER: Final = object()
+"""The specs of arguments are those of their shardings."""
+
 
 @overload
 def shard_map(
@@ -40,7 +43,7 @@ def shard_map(
     /,
     *,
     mesh: Mesh,
-    in_specs: object,
+    in_specs: object = ...,
     out_specs: object,
     axis_names: Iterable[str] = ...,
     check_vma: bool = ...,
@@ -49,7 +52,7 @@ def shard_map(
 def shard_map(
     *,
     mesh: Mesh,
-    in_specs: object,
+    in_specs: object = ...,
     out_specs: object,
     axis_names: Iterable[str] = ...,
     check_vma: bool = ...,
@@ -59,7 +62,7 @@ def shard_map(
     /,
     *,
     mesh: Mesh,
-    in_specs: object,
+    in_specs: object = INFER,
     out_specs: object,
     axis_names: Iterable[str] = (),
     check_vma: bool = True,
@@ -75,6 +78,7 @@ def shard_map(
         mesh: the devices.
         in_specs: a ``PartitionSpec`` for all arguments, or one an argument; trees of them are
             prefixes of the arguments. Along mesh axes that a spec does not name, the argument is
+            replicated. By default, the specs of the arguments' shardings over the mesh; others are
             replicated.
         out_specs: how the results are joined, in the same way. Along an axis of the mesh that a
             spec does not name the result must be equal on all devices.
@@ -110,7 +114,7 @@ def shard_map(
         @like(fun)
         def mapped(*args: P.args, **kwargs: P.kwargs) -> R:
             flat_in = flat_args(fun, args, dict(kwargs))
-            specs = _in_specs(in_specs, len(args), flat_in)
+            specs = _in_specs(in_specs, len(args), flat_in, mesh)
             flat = _traced(fun, flat_in, specs, mesh, check_vma)
             return cast(R, _applied(flat, flat_in, specs, mesh, out_specs, check_vma))
 
@@ -119,8 +123,10 @@ def shard_map(
     return decorate if f is None else decorate(f)
 
 
-def _in_specs(in_specs: object, n_args: int, flat_in: FlatArgs) -> list[Spec]:
+def _in_specs(in_specs: object, n_args: int, flat_in: FlatArgs, mesh: Mesh) -> list[Spec]:
     """Return one spec a leaf of ``(args, kwargs)``; keyword arguments are replicated."""
+    if in_specs is INFER:
+        return [_spec_of(x, mesh) for x in flat_in.leaves]
     prefix = tuple(in_specs) if isinstance(in_specs, list) else in_specs
     if isinstance(prefix, tuple) and len(prefix) != n_args:
         raise BadArgument(
@@ -132,6 +138,14 @@ def _in_specs(in_specs: object, n_args: int, flat_in: FlatArgs) -> list[Spec]:
     return _broadcast(
         (prefix, PartitionSpec()), flat_in.treedef, "in_specs", "the arguments", shown
     )
+
+
+def _spec_of(x: Operand, mesh: Mesh) -> Spec:
+    """Return the spec of an operand that is divided over the mesh, or that of a whole one."""
+    sharding = getattr(x, "sharding", None)
+    if isinstance(sharding, NamedSharding) and sharding.mesh == mesh:
+        return sharding.spec.spec
+    return ()
 
 
 def _broadcast(prefix: object, treedef: PyTreeDef, what: str, of: str, shown: str) -> list[Spec]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from effax.arrays.array import Array, Axis
 from effax.arrays.axes import plain_axes
+from effax.arrays.conversion import own_array
 from effax.arrays.creation import asarray
 from effax.numpy.dtypes import complexfloating, issubdtype, result_type
 
@@ -77,4 +78,7 @@ def isscalar(element: object) -> bool:
     >>> jnp.isscalar(jnp.array(1.0))
     True
     """
-    return np.isscalar(element) or (isinstance(element, Array) and not element.shape)
+    if np.isscalar(element):
+        return True
+    own = element if isinstance(element, Array) else own_array(element)
+    return isinstance(own, Array) and not own.shape

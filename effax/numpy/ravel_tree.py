@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import prod
-from typing import TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 import effax.numpy as jnp
 from effax import tree
@@ -12,6 +13,8 @@ from effax.arrays.array import Array
 from effax.arrays.conversion import as_value
 from effax.ir.dtypes import DType, is_complex
 from effax.ir.errors import IllTyped
+from effax.ir.types import Shape
+from effax.tree import PyTreeDef
 
 __all__ = ["ravel_pytree"]
 
@@ -41,30 +44,39 @@ def ravel_pytree(pytree: T) -> tuple[Array, Callable[[Array], T]]:
     """
     leaves, treedef = tree.flatten(pytree)
     arrays = [as_value(leaf, "a leaf of ravel_pytree") for leaf in leaves]
-    types = [(x.shape, x.dtype) for x in arrays]
+    types = tuple([(x.shape, x.dtype) for x in arrays])
     flat = jnp.concatenate([x.ravel() for x in arrays]) if arrays else jnp.zeros(0)
-    size, mixed = flat.shape[0], any(dtype != flat.dtype for _, dtype in types)
+    return flat, _Unravel(treedef, types, flat.shape[0], flat.dtype)
 
-    def unravel(vector: Array) -> T:
+
+@dataclass(frozen=True)
+class _Unravel(Generic[T]):
+    """The inverse of :func:`ravel_pytree` for trees of one structure; equal for equal ones."""
+
+    treedef: PyTreeDef
+    types: tuple[tuple[Shape, DType], ...]
+    size: int
+    dtype: DType
+
+    def __call__(self, vector: Array) -> T:
         given = as_value(vector, "the argument of unravel")
-        if given.shape != (size,) or (mixed and given.dtype != flat.dtype):
+        mixed = any(dtype != self.dtype for _, dtype in self.types)
+        if given.shape != (self.size,) or (mixed and given.dtype != self.dtype):
             raise IllTyped(
                 "unravel takes a vector of the type that ravel_pytree returned",
-                expected=f"{flat.dtype}[{size}]",
+                expected=f"{self.dtype}[{self.size}]",
                 found=f"{given.dtype}{list(given.shape)}",
-                remedy=f"convert the vector first: `vector.astype('{flat.dtype}')`"
-                if given.shape == (size,)
+                remedy=f"convert the vector first: `vector.astype('{self.dtype}')`"
+                if given.shape == (self.size,)
                 else None,
             )
         parts, start = [], 0
-        for shape, dtype in types:
+        for shape, dtype in self.types:
             end = start + prod(shape)
             part = given[start:end].reshape(shape)
             parts.append(_cast(part, dtype) if mixed else part)
             start = end
-        return cast(T, tree.unflatten(treedef, parts))
-
-    return flat, unravel
+        return cast(T, tree.unflatten(self.treedef, parts))
 
 
 def _cast(x: Array, dtype: DType) -> Array:

@@ -63,12 +63,31 @@ def flatten(
     Raises:
         TooDeep: the tree has more than 1,000 levels of classes whose children are made when they
             are flattened.
+        IllTyped: the function that flattens a registered class does not return a pair.
     """
     try:
         leaves, spec = optree.tree_flatten(cast("PyTree", tree), is_leaf, namespace=NAMESPACE)
     except RecursionError as error:
         leaves, spec, _ = _deep(error, tree, is_leaf)
+    except (RuntimeError, TypeError) as error:
+        _check_node(error)
+        raise
     return leaves, spec
+
+
+def _check_node(error: RuntimeError | TypeError) -> None:
+    """Raise IllTyped where optree refuses what a registered class returned for an instance."""
+    text, trace = str(error), error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    raised_there = trace is not None and trace.tb_frame.f_globals.get("__name__") == "optree.ops"
+    if raised_there and ("should return a 2- or 3-tuple" in text or "iterable" in text):
+        raise IllTyped(
+            "the function that flattens a registered class must return (children, aux_data)",
+            expected="a pair, whose first part is iterable",
+            found=text,
+            remedy="return `((child, ...), aux_data)`",
+        ) from None
 
 
 def unflatten(treedef: PyTreeDef, leaves: Iterable[object]) -> PyTree:
@@ -273,7 +292,7 @@ def transpose(
     """
     outer, inner = outer_treedef, inner_treedef
     try:
-        subtrees = outer.flatten_up_to(cast("PyTree", pytree_to_transpose))
+        subtrees = _subtrees(outer, inner, pytree_to_transpose)
         if inner is None:
             inner = structure(subtrees[0])
         rows = [inner.flatten_up_to(subtree) for subtree in subtrees]
@@ -284,6 +303,20 @@ def transpose(
             expected=f"{inner} at each leaf of {outer}",
             found=str(error),
         ) from None
+
+
+def _subtrees(outer: PyTreeDef, inner: PyTreeDef | None, tree: object) -> list[PyTree]:
+    """Return the subtrees at the leaves of a structure. Raises ValueError."""
+    try:
+        return outer.flatten_up_to(cast("PyTree", tree))
+    except ValueError as error:
+        # The data of a registered class may depend on the structure of its children.
+        found = leaves(tree)
+        n = 0 if inner is None else inner.num_leaves
+        if "custom node data" not in str(error) or len(found) != n * outer.num_leaves or not n:
+            raise
+        assert inner is not None
+        return [inner.unflatten(found[i : i + n]) for i in range(0, len(found), n)]
 
 
 def accessors(

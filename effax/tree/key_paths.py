@@ -51,6 +51,10 @@ class FlattenedIndexKey:
 
     key: int
 
+    def __hash__(self) -> int:
+        # Another one than that of the element of a sequence.
+        return hash((FlattenedIndexKey, self.key))
+
     def __str__(self) -> str:
         return f"[<flat index {self.key}>]"
 

@@ -18,6 +18,7 @@ Notes for callers:
 """
 
 from effax.lowering.xla.backend import (
+    EFFORTS,
     Aval,
     Buffer,
     Device,
@@ -46,7 +47,6 @@ from effax.lowering.xla.buffers import (
     to_numpy,
 )
 from effax.lowering.xla.executable import (
-    EFFORTS,
     Executable,
     MemoryStats,
     Optimization,

@@ -220,6 +220,10 @@ def number_of_devices() -> int:
     return _configured() or (int(forced[1]) if forced else 1)
 
 
+EFFORTS: Final = ("optimization_level", "memory_fitting_level")
+"""The options of a compilation that are levels of effort, and no flags of XLA."""
+
+
 def devices() -> tuple[Device, ...]:
     """Return the devices of all processes; arrays are on this process's first one by default."""
     return backend().devices

@@ -14,7 +14,7 @@ import numpy as np
 from effax.ir.errors import BadArgument, LoweringError
 from effax.ir.types import ArrayType
 from effax.lazy.dataclasses import dataclass
-from effax.lowering.xla.backend import Buffer, backend, handler_of
+from effax.lowering.xla.backend import EFFORTS, Buffer, backend, handler_of
 from effax.lowering.xla.host import HostCall, HostCalls, context, parsed, running
 from effax.lowering.xla.lapack import prepare_for
 from effax.lowering.xla.memory import trim
@@ -273,10 +273,6 @@ def _host_runner(executable: Executable, calls: HostCalls) -> Run:
             raise _not_run(n_args, buffers, error) from error
 
     return run
-
-
-EFFORTS: Final = ("optimization_level", "memory_fitting_level")
-"""The options of a compilation that are levels of effort, and no flags of XLA."""
 
 
 def compile_module(

@@ -119,15 +119,15 @@ def unordered_batch(
 ) -> BatchOut:
     """Batch by :func:`sequential_batch` a primitive whose side effects commute with themselves.
 
-    Raises NotApplicable for other effects: equations of a batched program run for all batch
-    elements, so their effects would interleave.
+    Raises NotApplicable for other effects of several batch elements: equations of a batched program
+    run for all of them, so their effects would interleave.
     """
     types = tuple(
         [unbatched_type(x.type) if has else x.type for x, has in zip(ins, batched, strict=True)]
     )
     row = typing_of(prim, types).effects
     for effect in row.side_effects:
-        if not commutes(effect, effect):
+        if size > 1 and not commutes(effect, effect):
             raise NotApplicable(
                 f"vmap: {prim.name} is ordered, and the effects of batch elements would interleave",
                 expected="an effect that commutes with itself",
@@ -151,8 +151,11 @@ METHODS: Final = (
 def pure_batch(
     b: BatchBuilder, prim: PureCallback, ins: Sequence[Atom], batched: Sequence[bool], size: int
 ) -> BatchOut:
-    """Batch by ``vmap_method``: one call for each batch element, or one call for all."""
-    match prim.vmap_method:
+    """Batch by ``vmap_method``: one call for each batch element, or one call for all.
+
+    A single batch element, as of ``pmap`` or ``shard_map`` on one device, needs no method.
+    """
+    match prim.vmap_method or (size == 1 and "sequential"):
         case "sequential" | "sequential_unrolled" as method:
             unroll = max(size, 1) if method == "sequential_unrolled" else 1
             return sequential_batch(b, prim, ins, batched, size, unroll)

@@ -13,6 +13,7 @@ import pytest
 import effax
 import effax.numpy as jnp
 from effax import lax
+from effax.experimental import io_callback
 from effax.ir.errors import BadArgument
 
 X = np.arange(3, dtype=np.float32)[None]
@@ -61,3 +62,17 @@ def test_there_may_be_several_devices() -> None:
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
     )
     assert found.stdout == "4 [6. 6. 6. 6.]\n"
+
+
+def test_a_callback_on_one_device_needs_no_method() -> None:
+    calls: list[Any] = []
+
+    def f(x: Any) -> Any:
+        io_callback(calls.append, None, x[0], ordered=True)
+        return effax.pure_callback(np.sin, x, x)
+
+    np.testing.assert_allclose(effax.pmap(f)(X), np.sin(X), rtol=1e-6)
+    mesh = effax.make_mesh((1,), ("i",))
+    on_mesh = effax.shard_map(lambda x: f(x)[None], mesh=mesh, out_specs=effax.P("i"))
+    np.testing.assert_allclose(on_mesh(X[0]), np.sin(X), rtol=1e-6)
+    assert list(map(float, calls)) == [0, 0]

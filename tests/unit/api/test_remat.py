@@ -514,3 +514,19 @@ def test_a_bounded_loop_reads_a_reference(wrap: Any) -> None:
 
     expected = jax.grad(lambda x: f(x, False))(1.2)
     np.testing.assert_allclose(wrap(jax.grad(lambda x: f(x, True)))(1.2), expected, rtol=1e-6)
+
+
+def test_a_jitted_part_is_compiled_with_the_whole() -> None:
+    f = jax.checkpoint(lambda x, r: r[0] * jax.jit(jnp.sin)(x))
+    x = jnp.arange(3.0)
+    np.testing.assert_allclose(f(x, jax.new_ref(jnp.full(2, 2.0))), 2 * jnp.sin(x), rtol=1e-6)
+
+
+def test_a_tree_of_flags_prevents_cse_where_one_is_set() -> None:
+    def prevents(flags: Any) -> bool:
+        again = jax.checkpoint(layer, prevent_cse=flags)
+        (eqn,) = jax.make_jaxpr(again)(X, W).eqns
+        return bool(eqn.prim.prevent_cse)
+
+    assert prevents((False, {"w": True}))
+    assert not prevents((False, False))

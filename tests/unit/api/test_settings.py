@@ -188,6 +188,7 @@ def test_rules_run_with_the_width_of_their_call() -> None:
 def test_a_function_is_traced_anew_for_each_value_of_a_context() -> None:
     context = effax.make_user_context("a")
     seen: list[object] = []
+    x = jnp.ones(())
 
     @effax.jit
     def f(x: effax.Array) -> effax.Array:
@@ -196,11 +197,11 @@ def test_a_function_is_traced_anew_for_each_value_of_a_context() -> None:
 
     for value in ("b", "a", "b"):
         with context(value):
-            f(1.0)
+            f(x)
     context.set_global("c")
-    f(1.0)
+    f(x)
     assert seen == ["b", "a", "c"]
     assert context.get_global() == "c"
     context.set_global("a")
-    f(1.0)
+    f(x)
     assert seen == ["b", "a", "c"]

@@ -380,3 +380,12 @@ def test_named_shardings() -> None:
     assert sharding == NamedSharding(GRID, P("x", "y"))
     with pytest.raises(IllTyped, match="evenly"):
         sharding.shard_shape((3, 6))
+
+
+def test_specs_of_arguments_are_those_of_their_shardings() -> None:
+    mesh = make_mesh((1,), ("x",))
+    x = jax.device_put(jnp.arange(4.0), NamedSharding(mesh, PartitionSpec("x")))
+    f = jax.shard_map(lambda x, y: x + y, mesh=mesh, out_specs=PartitionSpec("x"))
+    np.testing.assert_array_equal(f(x, 1.0), np.arange(1.0, 5.0))
+    (eqn,) = jax.make_jaxpr(lambda y: f(x, y))(1.0).eqns
+    assert eqn.params["in_specs"] == (PartitionSpec("x").spec, ())

@@ -69,3 +69,10 @@ def test_a_vector_of_another_type_is_rejected() -> None:
     assert "astype('float32')" in str(caught.value.remedy)
     with pytest.raises(IllTyped, match="a leaf of ravel_pytree"):
         ravel_pytree(["no number"])
+
+
+def test_inverses_of_trees_of_one_structure_are_equal() -> None:
+    first, second = (ravel_pytree({"a": jnp.ones(2), "b": i})[1] for i in (1, 2))
+    assert first == second
+    assert hash(first) == hash(second)
+    assert first != ravel_pytree({"a": jnp.ones(3), "b": 1})[1]

@@ -134,3 +134,7 @@ def test_one_level_of_a_tree() -> None:
         tree_util.flatten_one_level(1.0)
     nodes = (tuple, type(None), Layer, int, effax.Array)
     assert [tree_util.is_tree_node(x) for x in nodes] == [True, True, True, False, False]
+
+
+def test_keys_of_different_kinds_have_different_hashes() -> None:
+    assert hash(FlattenedIndexKey(1)) == hash(FlattenedIndexKey(1)) != hash(SequenceKey(1))

@@ -186,3 +186,35 @@ def test_a_partial_of_a_partial_keeps_its_function_whole() -> None:
     assert hash(outer.func) == hash(tree_util.Partial(inner, 3).func)
     assert tree.structure(outer) == tree.structure(tree_util.Partial(inner, 3))
     assert tree_util.Partial(tree_util.Partial(operator.add, 1), 2).args == (1, 2)
+
+
+class _Flat:
+    """A node that keeps the structure of its children, which it flattens at once."""
+
+    def __init__(self, leaves: list[Any], treedef: Any) -> None:
+        self.leaves, self.treedef = leaves, treedef
+
+
+def _unflatten_flat(treedef: Any, leaves: Any) -> _Flat:
+    found, inner = tree.flatten(tree.unflatten(treedef, leaves))
+    return _Flat(found, inner)
+
+
+tree.register_pytree_node(_Flat, lambda x: (x.leaves, x.treedef), _unflatten_flat)
+
+
+def test_transpose_of_a_node_whose_data_is_the_structure_of_its_children() -> None:
+    one = _Flat(*tree.flatten({"a": 1, "b": 2}))
+    nested = _Flat(*tree.flatten({"a": [3, 4], "b": [5, 6]}))
+    first, second = tree.transpose(tree.structure(one), tree.structure([0, 0]), nested)
+    assert (first.leaves, second.leaves) == ([3, 5], [4, 6])
+
+
+@pytest.mark.parametrize("flattened", [5, (3, None), ((1,),)])
+def test_a_class_that_flattens_to_something_else_is_named(flattened: Any) -> None:
+    class Bad:
+        pass
+
+    tree.register_pytree_node(Bad, lambda _: flattened, lambda *_: Bad())
+    with pytest.raises(IllTyped, match="must return \\(children, aux_data\\)"):
+        tree.flatten(Bad())
