@@ -35,6 +35,7 @@ from effax.transforms.reverse.engine import fuse, run_backward, run_forward
 from effax.transforms.reverse.plan import Composed, Fused, plan_reverse
 from effax.transforms.spmd.pvary_insertion import insert_pvary
 from effax.transforms.transpose.engine import CotangentSpec, GradValue, NonLinear, transpose
+from effax.transforms.transpose.logs import Harvest, harvested, logging
 from effax.tree import PyTreeDef
 
 
@@ -210,14 +211,31 @@ def pulled_back(
     Returns:
         One entry a leaf that is ``GradValue``, in order: its cotangent, or None for zero.
     """
+    return pulled_back_with_logs(res, ct_specs, refs, cts, None)
+
+
+def pulled_back_with_logs(
+    res: Residuals,
+    ct_specs: Sequence[CotangentSpec],
+    refs: Sequence[Operand],
+    cts: Sequence[Array | None],
+    logs: dict[str, Array] | None,
+) -> list[Array | None]:
+    """Return :func:`pulled_back`, and add the values that backward rules log, unless None."""
     n = len(res.values)
     present = [c for c in cts if c is not None]
     full = [*[NonLinear()] * n, *ct_specs]
+    linear = res.linear if logs is None else logging(res.linear)
     with paused_collector():
-        done = unwrap(transpose(res.linear, full, [c is not None for c in cts]))
-    results = iter(run(done.jaxpr, [*res.values, *refs, *present]))
+        done = unwrap(transpose(linear, full, [c is not None for c in cts]))
+        made = Harvest(done.jaxpr, ()) if logs is None else harvested(done.jaxpr)
+    results = iter(run(made.jaxpr, [*res.values, *refs, *present]))
     nonzero = iter(done.nonzero)
-    return [next(results) if next(nonzero) else None for w in ct_specs if isinstance(w, GradValue)]
+    wanted = [w for w in ct_specs if isinstance(w, GradValue)]
+    found = [next(results) if next(nonzero) else None for _ in wanted]
+    if logs is not None:
+        logs.update(zip(made.paths, results, strict=True))
+    return found
 
 
 def check_differentiable(x: Operand, name: str, what: str, allow_int: bool | None) -> bool:

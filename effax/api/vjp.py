@@ -7,7 +7,8 @@ from typing import Generic, Literal, NamedTuple, TypeVar, TypeVarTuple, cast, ov
 
 from effax import tree
 from effax.api.args_residuals import ArgSources, saveable_leaves
-from effax.api.derivatives import Residuals, linearized, pulled_back, traced_call
+from effax.api.custom.logs import logs_of
+from effax.api.derivatives import Residuals, linearized, pulled_back_with_logs, traced_call
 from effax.api.with_refs import DidntWant
 from effax.arrays.array import Array
 from effax.arrays.binding import Operand
@@ -111,6 +112,36 @@ class VJP(Generic[*Ts]):
             BadArgument: ``args_res`` lacks an argument that is needed.
             RefError: an argument is a reference and no gradient reference is bound for it.
         """
+        return self._pulled(cotangents, None)
+
+    def with_logs(self, cotangents: object) -> tuple[tuple[*Ts], dict[str, PyTree]]:
+        """Pull cotangents back, and return what backward rules log on the way.
+
+        Rules of ``defvjp_with_logs`` and of ``custom_gradient(with_logs=True)`` log; a plain call
+        does not compute what they log. Values in ``vmap`` and ``scan`` are stacked.
+
+        Args:
+            cotangents: a tree like the function's result.
+
+        Returns:
+            What a call returns, and a dict of the logged values.
+
+        Raises:
+            BadArgument: two rules log a value of one name; or as a call.
+            TransformError: a rule in a branch logs.
+
+        >>> double = jax.custom_gradient(
+        ...     lambda x: (2 * x, lambda g: (2 * g, {"g": g})), with_logs=True
+        ... )
+        >>> _, pullback = jax.vjp(double, 1.0)
+        >>> (ct,), logs = pullback.with_logs(3.0)
+        >>> print(ct, logs["g"])
+        6.0 3.0
+        """
+        logs: dict[str, Array] = {}
+        return self._pulled(cotangents, logs), logs_of(logs)
+
+    def _pulled(self, cotangents: object, logs: dict[str, Array] | None) -> tuple[*Ts]:
         shape = self._shape
         names = result_names("the cotangent of the result", shape.out_tree)
         cts = checked_cotangents(
@@ -124,7 +155,7 @@ class VJP(Generic[*Ts]):
         saved = [*self.residuals]
         res = Residuals([], saved, shape.linear, shape.in_tangents, shape.out_tangents)
         present = [c for c, has in zip(cts, shape.out_tangents, strict=True) if has]
-        values = iter(pulled_back(res, ct_specs, refs, present))
+        values = iter(pulled_back_with_logs(res, ct_specs, refs, present, logs))
         leaves = [
             _leaf(entry, has, type_, values)
             for entry, has, type_ in zip(

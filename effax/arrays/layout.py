@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from effax.arrays.sharding import Sharding
+from effax.lazy.dataclasses import dataclass
 
 __all__ = ["Format", "Layout"]
 
 
 @dataclass(frozen=True)
-class Layout:
+class ArrayLayout:
     """The order of axes in memory, slowest first."""
 
     major_to_minor: tuple[int, ...]
@@ -20,8 +19,11 @@ class Layout:
 class Format:
     """A layout and a sharding; None leaves the choice to the compiler."""
 
-    layout: Layout | None = None
+    layout: ArrayLayout | None = None
     sharding: Sharding | None = None
+
+
+Layout = ArrayLayout
 
 
 def row_major(ndim: int, sharding: Sharding) -> Format:

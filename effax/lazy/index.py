@@ -22,9 +22,12 @@ effax.api.custom.decorators: custom_jvp custom_rules custom_vjp
 effax.api.devices: block_until_ready copy_to_host_async default_backend device_count device_get
 device_put devices effects_barrier local_device_count local_devices print_environment_info
 process_count process_index process_indices
+effax.api.fwd_and_bwd: fwd_and_bwd
 effax.api.jacobian: hessian jacfwd jacobian=jacrev jacrev
 effax.api.jit: jit
+effax.api.jit_options: CompilerEffortLevel Inline
 effax.api.linear: linear_transpose
+effax.api.live_arrays: live_arrays
 effax.api.make_arrays: make_array_from_callback make_array_from_process_local_data
 make_array_from_single_device_arrays
 effax.api.naming: named_call
@@ -37,7 +40,7 @@ effax.api.vjp: VJP vjp
 effax.arrays.array: Array
 effax.arrays.batching: vmap
 effax.arrays.binding: ensure_compile_time_eval=folding
-effax.arrays.config: config debug_infs debug_nans enable_x64
+effax.arrays.config: config debug_infs debug_nans enable_x64 make_user_context
 effax.arrays.placed: Shard
 effax.arrays.ref: Ref
 effax.arrays.ref_functions: empty_ref free_ref freeze new_ref

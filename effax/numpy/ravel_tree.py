@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
 from typing import Generic, TypeVar, cast
 
@@ -14,6 +13,7 @@ from effax.arrays.conversion import as_value
 from effax.ir.dtypes import DType, is_complex
 from effax.ir.errors import IllTyped
 from effax.ir.types import Shape
+from effax.lazy.dataclasses import dataclass
 from effax.tree import PyTreeDef
 
 __all__ = ["ravel_pytree"]

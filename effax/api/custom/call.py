@@ -36,7 +36,7 @@ from effax.lax.elementwise import stop_gradient
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_RULES: Final = frozenset({"defjvp", "defjvps", "defvjp", "def_vmap"})
+_RULES: Final = frozenset({"defjvp", "defjvps", "defvjp", "defvjp_with_logs", "def_vmap"})
 
 
 class Custom(RuledFunction, BindsAsMethod[R], Generic[P, R]):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ParamSpec, TypeVar, cast
+from typing import ParamSpec, TypeVar, cast, overload
 
 from effax import tree
 from effax.api.custom.decorators import custom_vjp
+from effax.api.custom.logs import logged_pair
 from effax.api.custom.results import cast_result, check_pair
 from effax.arrays.argument_checks import check_callable
 from effax.arrays.array import Array
@@ -98,17 +99,32 @@ tree.register_pytree_node(
 )
 
 
-def custom_gradient(fun: Callable[P, tuple[R, Callable[..., object]]]) -> custom_vjp[P, R]:
+@overload
+def custom_gradient(
+    fun: Callable[P, tuple[R, Callable[..., object]]], *, with_logs: bool = ...
+) -> custom_vjp[P, R]: ...
+@overload
+def custom_gradient(
+    *, with_logs: bool = ...
+) -> Callable[[Callable[P, tuple[R, Callable[..., object]]]], custom_vjp[P, R]]: ...
+def custom_gradient(
+    fun: Callable[P, tuple[R, Callable[..., object]]] | None = None, *, with_logs: bool = False
+) -> custom_vjp[P, R] | Callable[[Callable[P, tuple[R, Callable[..., object]]]], custom_vjp[P, R]]:
     """Make a function whose reverse derivative is returned beside its result.
 
     Args:
         fun: returns a pair: the result, and a function from the result's cotangent to a tuple of
             cotangents, one an argument; for one argument, its cotangent alone suffices. That
-            function may close over values computed for the result.
+            function may close over values computed for the result. Without ``fun``, as in
+            ``@custom_gradient(with_logs=True)``, a decorator is returned.
+        with_logs: whether that function returns a pair of the cotangents, and None or a dict of
+            values to log, as the backward rule of ``defvjp_with_logs``.
 
     Raises:
         IllTyped: called, ``fun`` does not return a pair, or the cotangents do not fit.
     """
+    if fun is None:
+        return lambda fun: custom_gradient(fun, with_logs=with_logs)
     check_callable(fun, "custom_gradient")
     label = label_of(fun)
 
@@ -130,7 +146,8 @@ def custom_gradient(fun: Callable[P, tuple[R, Callable[..., object]]]) -> custom
         def pull(*cts: Array) -> object:
             given = iter(cts)
             full = [tangent_for(t, next(given)) if is_inexact(t) else zero_of(t) for t in types]
-            return rule(tree.unflatten(out_tree, full))
+            found = rule(tree.unflatten(out_tree, full))
+            return logged_pair(found, f"the rule of {label}") if with_logs else found
 
         ct_types = [tangent_type(t) for t in types if is_inexact(t)]
         in_tree = tree.structure(((0,) * len(ct_types), {}))
@@ -141,8 +158,11 @@ def custom_gradient(fun: Callable[P, tuple[R, Callable[..., object]]]) -> custom
     def backward(pulled: _Pullback, ct: object) -> object:
         types = [as_value(x).type for x in tree.leaves(ct)]
         cts = pulled(ct, types)
+        if with_logs:
+            cts, logs = cast("tuple[object, object]", cts)
+            return cts if isinstance(cts, tuple | list) else (cts,), logs
         return cts if isinstance(cts, tuple | list) else (cts,)
 
     made: custom_vjp[P, R] = custom_vjp(cast("Callable[P, R]", value))
-    made.defvjp(forward, backward)
+    (made.defvjp_with_logs if with_logs else made.defvjp)(forward, backward)
     return made

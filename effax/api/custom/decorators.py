@@ -106,9 +106,37 @@ class custom_vjp(Custom[P, R]):  # noqa: N801  JAX's name
             optimize_remat: for compatibility with JAX: ``checkpoint`` always recomputes only the
                 part of ``fwd`` that the backward pass uses.
         """
-        check_callable(fwd, f"defvjp of {self.label}: fwd")
-        check_callable(bwd, f"defvjp of {self.label}: bwd")
-        self._vjp = UserVjpRule(fwd, bwd, symbolic_zeros)
+        self._set(fwd, bwd, symbolic_zeros, "defvjp")
+
+    def defvjp_with_logs(
+        self,
+        fwd: Callable[..., object],
+        bwd: Callable[..., object],
+        symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+    ) -> None:
+        """Set the rules, of which the second one logs: ``pullback.with_logs(ct)`` returns that.
+
+        Args:
+            fwd: the forward rule, as of :meth:`defvjp`.
+            bwd: a backward rule that returns a pair: the cotangents, and None or a dict of values
+                by name: trees of dicts, tuples and lists. They are dropped where the pullback is
+                called otherwise, and where no cotangent of the call is used.
+            symbolic_zeros: as of :meth:`defvjp`.
+            optimize_remat: as of :meth:`defvjp`.
+        """
+        self._set(fwd, bwd, symbolic_zeros, "defvjp_with_logs")
+
+    def _set(
+        self,
+        fwd: Callable[..., object],
+        bwd: Callable[..., object],
+        symbolic_zeros: bool,
+        setter: str,
+    ) -> None:
+        check_callable(fwd, f"{setter} of {self.label}: fwd")
+        check_callable(bwd, f"{setter} of {self.label}: bwd")
+        self._vjp = UserVjpRule(fwd, bwd, symbolic_zeros, setter == "defvjp_with_logs")
 
     def _missing(self) -> str | None:
         return "rules" if self._vjp is None else None

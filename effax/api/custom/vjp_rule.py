@@ -9,6 +9,7 @@ import numpy as np
 
 import effax.numpy as jnp
 from effax import tree
+from effax.api.custom.logs import log_paths, logged_pair
 from effax.api.custom.results import cast_result, check_pair
 from effax.api.custom.zeros import CustomVJPPrimal, SymbolicZero, symbolic_zero
 from effax.arrays.array import Array
@@ -39,11 +40,12 @@ from effax.tree import PyTreeDef
 
 
 class UserVjpRule(NamedTuple):
-    """The user's rules, and whether they take symbolic zeros."""
+    """The user's rules, whether they take symbolic zeros, and whether the second one logs."""
 
     fwd: Callable[..., object]
     bwd: Callable[..., object]
     symbolic_zeros: bool
+    with_logs: bool = False
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -207,21 +209,22 @@ class CallBackward(BackwardRule):
         flags = [is_inexact(t) and next(inexact) for t in call.out_types]
         types, names = self._inputs(flags)
         nonzero: list[bool] = []
+        logs: dict[str, Array] = {}
 
         def run(*inputs: object) -> list[Array]:
             if not call.out_types:
                 # Without results there are no cotangents, and the rule is not called.
                 nonzero[:] = [False for has in self.given if has]
                 return []
-            entries = self._entries(inputs, flags)
+            entries = self._entries(inputs, flags, logs)
             kept = [e for e, has in zip(entries, self.given, strict=True) if has]
             nonzero[:] = [e is not None for e in kept]
-            return [e for e in kept if e is not None]
+            return [*[e for e in kept if e is not None], *logs.values()]
 
         outers: list[object] = [*forward.known_residuals, *[call.outers[i] for i in forward.refs]]
         outers += [None] * (len(types) - len(outers))
         jaxpr = call.traced(run, types, names, f"bwd of {call.site.label}", outers)
-        return SparseBackward(jaxpr, tuple(nonzero))
+        return SparseBackward(jaxpr, tuple(nonzero), tuple(logs))
 
     def _inputs(self, given: Sequence[bool]) -> tuple[list[Type], list[str]]:
         """Return the types and the names of residuals, references and given cotangents."""
@@ -235,8 +238,10 @@ class CallBackward(BackwardRule):
         refs = [site.names[i] for i in forward.refs]
         return [*types, *[t for t, _ in cts]], [*residuals, *refs, *[name for _, name in cts]]
 
-    def _entries(self, inputs: Sequence[object], given: Sequence[bool]) -> list[Array | None]:
-        """Return one cotangent a leaf of the arguments; None is zero."""
+    def _entries(
+        self, inputs: Sequence[object], given: Sequence[bool], logs: dict[str, Array]
+    ) -> list[Array | None]:
+        """Return one cotangent a leaf of the arguments; None is zero. Add what is logged."""
         forward, call = self.forward, self.forward.call
         n, m = len(forward.residual_types), len(forward.refs)
         residuals = forward.joined(inputs[:n], inputs[n : n + m])
@@ -251,6 +256,9 @@ class CallBackward(BackwardRule):
                 )
                 cts.append(zero)
         result = self.user.bwd(*call.site.fixed, residuals, tree.unflatten(call.out_tree, cts))
+        if self.user.with_logs:
+            result, logged = logged_pair(result, f"the backward rule of {call.site.label}")
+            logs |= log_paths(logged)
         return _argument_cotangents(call.site, result)
 
 

@@ -90,11 +90,12 @@ class SparseBackward(NamedTuple):
     """A backward rule where some cotangents are zero.
 
     ``jaxpr`` maps the fixed arguments and the nonzero cotangents to the cotangents of the linear
-    arguments that ``nonzero`` marks.
+    arguments that ``nonzero`` marks, and to the values to log, by the paths ``logs``.
     """
 
     jaxpr: Jaxpr
     nonzero: tuple[bool, ...]
+    logs: tuple[str, ...] = ()
 
 
 class BackwardRule(ByReference):
@@ -230,7 +231,9 @@ class CustomLinear(Primitive):
     Arguments: ``n_fixed`` constants, residuals and references, then linear ones. ``bwd`` maps the
     fixed ones and cotangents of the results to cotangents of the linear ones; a jaxpr takes all
     cotangents, and ``nonzero`` marks the linear arguments for which it returns one (None: all). The
-    equation has no effects; those of ``bwd`` happen in the transposed program.
+    equation has no effects; those of ``bwd`` happen in the transposed program. Its results after
+    the cotangents are values to log, by the paths ``logs``; the transposed program names them if
+    ``logging``.
 
     ``forward`` maps the arguments to the results. It is None for the derivative of a ``custom_vjp``
     call, of which only the transpose is known. If ``paired``, the transpose is such a call with
@@ -244,6 +247,8 @@ class CustomLinear(Primitive):
     forward: Jaxpr | None = None
     paired: bool = False
     nonzero: tuple[bool, ...] | None = None
+    logs: tuple[str, ...] = ()
+    logging: bool = False
     name: ClassVar[str] = "custom_lin"
     defers_effects: ClassVar[bool] = True
     by_reference: ClassVar[tuple[str, ...]] = ("bwd",)
@@ -284,8 +289,8 @@ class CustomLinear(Primitive):
     def answered(self) -> CustomLinear:
         if isinstance(self.bwd, Jaxpr):
             return self
-        bwd, nonzero = self.bwd((True,) * len(self.out_types))
-        return replace(self, bwd=bwd, nonzero=nonzero)
+        bwd, nonzero, logs = self.bwd((True,) * len(self.out_types))
+        return replace(self, bwd=bwd, nonzero=nonzero, logs=logs)
 
 
 def no_forward(kind: type[E], label: str) -> E:

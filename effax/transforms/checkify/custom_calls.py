@@ -175,7 +175,7 @@ class CheckedBackward(BackwardRule):
         for type_, has in zip(self.rest, more, strict=True):
             if has:
                 b.bind(tangent_type(type_))
-        return SparseBackward(b.finish(b.inline_jaxpr(jaxpr, args)), inner.nonzero)
+        return SparseBackward(b.finish(b.inline_jaxpr(jaxpr, args)), inner.nonzero, inner.logs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,4 +204,7 @@ class BatchedBackward(BackwardRule):
             inner.jaxpr, consts, self.n_residuals, self.refs, self.batched
         )
         kept = [flag for flag, has in zip(self.linear, inner.nonzero, strict=True) if has]
-        return SparseBackward(summed_where_unbatched(made, kept), inner.nonzero)
+        logged = [True] * len(inner.logs)
+        return SparseBackward(
+            summed_where_unbatched(made, [*kept, *logged]), inner.nonzero, inner.logs
+        )

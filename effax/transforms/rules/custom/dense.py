@@ -83,5 +83,5 @@ def of_given_arguments(bwd: SparseBackward, given: Sequence[bool]) -> SparseBack
     outs = iter(bwd.jaxpr.outs)
     entries = [next(outs) if has else None for has in bwd.nonzero]
     kept = [e for e, has in zip(entries, given, strict=True) if has]
-    jaxpr = bwd.jaxpr.replace(outs=[e for e in kept if e is not None])
-    return SparseBackward(jaxpr, tuple([e is not None for e in kept]))
+    jaxpr = bwd.jaxpr.replace(outs=[*[e for e in kept if e is not None], *outs])
+    return SparseBackward(jaxpr, tuple([e is not None for e in kept]), bwd.logs)

@@ -104,7 +104,9 @@ def _linear(
     bwd: BackwardRule | SparseBackward, n_fixed: int, out_types: tuple[Type, ...], label: str
 ) -> CustomLinear:
     if isinstance(bwd, SparseBackward):
-        return CustomLinear(bwd.jaxpr, n_fixed, out_types, label, nonzero=bwd.nonzero)
+        return CustomLinear(
+            bwd.jaxpr, n_fixed, out_types, label, nonzero=bwd.nonzero, logs=bwd.logs
+        )
     return CustomLinear(bwd, n_fixed, out_types, label)
 
 
@@ -154,8 +156,8 @@ def _with_forward(
     found = [zeros(pushed, tangent_type(t)) if x is None else x for t, x in pairs if is_inexact(t)]
     bwd = linear.bwd
     if not isinstance(bwd, Jaxpr):
-        bwd, nonzero = bwd((True,) * len(linear.out_types))
-        linear = replace(linear, nonzero=nonzero)
+        bwd, nonzero, logs = bwd((True,) * len(linear.out_types))
+        linear = replace(linear, nonzero=nonzero, logs=logs)
     pulled = RuleBuilder(b.rules, [*[x.type for x in [*primals, *fixed]], *linear.out_types])
     cts = pulled.inline(template(bwd), pulled.binders[n_ins:])
     made = replace(

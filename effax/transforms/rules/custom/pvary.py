@@ -99,7 +99,9 @@ class VaryingBackward(BackwardRule):
         cts = [own for own, has in zip(self.cts, given, strict=True) if has]
         outs = [own for own, has in zip(self.linear, inner.nonzero, strict=True) if has]
         of = replace(self.of, fixed=frozenset())
-        return SparseBackward(of.inserted(inner.jaxpr, [*self.operands, *cts], outs), inner.nonzero)
+        operands = [*self.operands, *cts]
+        outs += variance(inner.jaxpr, tuple(operands)).outs[len(outs) :]
+        return SparseBackward(of.inserted(inner.jaxpr, operands, outs), inner.nonzero, inner.logs)
 
 
 def custom_jvp_pvary(
