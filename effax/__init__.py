@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         experimental,
         export,
         flatten_util,
+        image,
         lax,
         monitoring,
         nn,

@@ -32,6 +32,7 @@ MODULES: Final = (
     "effax.nn",
     "effax.nn.initializers",
     "effax.random",
+    "effax.image",
     "effax.scipy",
     "effax.scipy.cluster",
     "effax.scipy.cluster.vq",

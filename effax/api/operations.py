@@ -31,8 +31,8 @@ SEVERAL: Final = frozenset(
     {
         "custom_linear_solve", "custom_root", "debug_callback", "eigh", "io_callback", "lu",
         "pure_callback", "qr", "sort", "svd", "top_k", "optimization_barrier",
-        "cond", "custom_jvp_call", "custom_lin", "custom_vjp_call", "custom_vmap_call", "jit",
-        "remat2", "scan", "shard_map", "while",
+        "composite", "cond", "custom_jvp_call", "custom_lin", "custom_vjp_call", "custom_vmap_call",
+        "jit", "remat2", "scan", "shard_map", "while",
     }
 )  # fmt: skip
 """The primitives whose results are a list, as in JAX."""

@@ -93,7 +93,14 @@ _OPERAND: Final = {
 }
 
 
-def elementwise_doc(namespace: str, name: str, *operands: str, inexact: bool = False) -> str:
+_ACCURACY: Final = (
+    "    accuracy: a ``Tolerance`` or an ``AccuracyMode``, which select no other implementation."
+)
+
+
+def elementwise_doc(
+    namespace: str, name: str, *operands: str, inexact: bool = False, accuracy: bool = False
+) -> str:
     """Return the docstring of an elementwise function.
 
     Args:
@@ -101,6 +108,7 @@ def elementwise_doc(namespace: str, name: str, *operands: str, inexact: bool = F
         name: the function, a row of the table.
         operands: names of its one or two parameters.
         inexact: whether its results have an inexact dtype for any operands.
+        accuracy: whether it has the parameter of that name.
     """
     summary, example, elements = _ROWS[name]
     first, end, rest = example.partition("]")
@@ -111,6 +119,7 @@ def elementwise_doc(namespace: str, name: str, *operands: str, inexact: bool = F
             summary.format(x=operands[0], y=operands[-1]),
             "\nArgs:",
             *(f"    {operand}: {_OPERAND[namespace]}" for operand in operands),
+            *([_ACCURACY] if accuracy else []),
             f"\nReturns:\n    {kind} of the common shape of the operands.",
             "\nRaises:\n    IllTyped: an operand is not an array, or dtypes or shapes do not fit.",
             f"\n>>> {namespace}.{name}(jnp.array({first}{end}){rest})",

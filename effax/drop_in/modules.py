@@ -38,6 +38,7 @@ PUBLIC: Final = (
     "jax.experimental.shard_map",
     "jax.export",
     "jax.flatten_util",
+    "jax.image",
     "jax.lax",
     "jax.lax.linalg",
     "jax.monitoring",

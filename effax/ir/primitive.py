@@ -167,6 +167,7 @@ class Primitive(ABC):
             operand, or on a scalar.
         updates_first: whether its result is the first operand with a part replaced, which takes
             place in the buffer of an operand that is not used again.
+        stays_apart: whether equal applications are not merged.
         flops_per_element: its arithmetic operations for each element of its results.
     """
 
@@ -181,6 +182,7 @@ class Primitive(ABC):
     is_view: ClassVar[bool] = False
     is_elementwise: ClassVar[bool] = False
     updates_first: ClassVar[bool] = False
+    stays_apart: ClassVar[bool] = False
     flops_per_element: ClassVar[int] = 1
 
     @abstractmethod

@@ -14,18 +14,27 @@ if TYPE_CHECKING:
     from effax.ir.prims import DotDimensionNumbers as DotDimensionNumbers
     from effax.lax import linalg as linalg
     from effax.lax.associative import *
+    from effax.lax.barriers import *
     from effax.lax.bits import *
     from effax.lax.branches import *
+    from effax.lax.composites import *
     from effax.lax.control import *
     from effax.lax.convolution import *
     from effax.lax.creation import *
     from effax.lax.elementwise import *
+    from effax.lax.exchange import *
+    from effax.lax.fft import *
     from effax.lax.foreach import *
     from effax.lax.index import *
+    from effax.lax.nearest import *
     from effax.lax.parallel import *
+    from effax.lax.patches import *
     from effax.lax.placement import *
+    from effax.lax.polynomials import *
     from effax.lax.precision import *
+    from effax.lax.ragged import *
     from effax.lax.reduce import *
+    from effax.lax.rng import *
     from effax.lax.shape import *
     from effax.lax.solvers import *
     from effax.lax.special import *

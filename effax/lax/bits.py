@@ -1,20 +1,22 @@
-"""Arrays whose bits are read as elements of another dtype."""
+"""Bits of elements: another dtype's elements, leading zeros, products' high bits, fewer bits."""
 
 from __future__ import annotations
 
 from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike, DTypeLike
+from effax.arrays.axes import static_int
 from effax.arrays.binding import bind1
 from effax.arrays.config import allowed
 from effax.arrays.conversion import as_value
 from effax.arrays.joining import stack, unstack
 from effax.arrays.shapes import reshape
 from effax.ir import prims as p
-from effax.ir.dtypes import DType, as_dtype, width
+from effax.ir.dtypes import DType, as_dtype, family, width
 from effax.ir.errors import IllTyped, NotSupported
 from effax.ir.types import array_type
+from effax.lax import elementwise as el
 
-__all__ = ["bitcast_convert_type"]
+__all__ = ["bitcast_convert_type", "clz", "mulhi", "reduce_precision"]
 
 
 def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
@@ -108,3 +110,99 @@ def view(x: Array, dtype: DTypeLike | None, type: None = None) -> Array:
         return reshape(bitcast_convert_type(x, target), (*rest, size * have // want))
     parts = want // have
     return bitcast_convert_type(reshape(x, (*rest, size // parts, parts)), target)
+
+
+def _integers(x: ArrayLike, what: str) -> Array:
+    """Return the bits of integers as unsigned ones. Raises IllTyped for other dtypes."""
+    value = as_value(x, f"an operand of {what}")
+    if family(value.dtype) not in ("int", "uint"):
+        raise IllTyped(f"{what} takes integers", "an integer dtype", str(value.type))
+    return _bitcast(value, _unsigned(width(value.dtype)))
+
+
+def clz(x: ArrayLike) -> Array:
+    """Return the number of leading zero bits of each element.
+
+    Args:
+        x: array of integers, or scalar.
+
+    Returns:
+        Array of the shape and dtype of ``x``.
+
+    Raises:
+        IllTyped: ``x`` has no integer dtype.
+
+    >>> lax.clz(jnp.array([1, 255], jnp.uint8))
+    Array([7, 0], dtype=uint8)
+    """
+    value = as_value(x, "the operand of clz")
+    filled, n = _integers(value, "clz"), width(value.dtype)
+    for shift in (1 << k for k in range((n - 1).bit_length())):
+        filled = el.bitwise_or(filled, el.shift_right_logical(filled, shift))
+    return el.convert_element_type(el.sub(n, el.population_count(filled)), value.dtype)
+
+
+def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Return the high bits of the products, which have twice the bits of the operands.
+
+    Args:
+        x: array of integers, or scalar.
+        y: array or scalar of the dtype of ``x``.
+
+    Returns:
+        Array of the common shape and dtype.
+
+    Raises:
+        IllTyped: the dtype is not an integer one, or dtypes or shapes do not fit.
+
+    >>> lax.mulhi(jnp.array([200], jnp.uint8), jnp.array([3], jnp.uint8))
+    Array([2], dtype=uint8)
+    """
+    zero = el.bitwise_and(el.bitwise_and(x, y), 0)
+    v, u = el.bitwise_or(x, zero), el.bitwise_or(y, zero)
+    a, b = _integers(v, "mulhi"), _integers(u, "mulhi")
+    high = _high_bits(a, b)
+    if family(v.dtype) == "int":
+        # As an unsigned number, a negative one is greater by 2**n, so its product by 2**n·other.
+        for number, other in ((v, b), (u, a)):
+            high = el.sub(high, el.select(el.lt(number, 0), other, el.mul(other, 0)))
+    return _bitcast(high, v.dtype)
+
+
+def _high_bits(a: Array, b: Array) -> Array:
+    """Return the high bits of products of unsigned integers, from products of their parts.
+
+    Source: H. S. Warren, Hacker's Delight, 8-2.
+    """
+    n = width(a.dtype) // 2
+    mask = (1 << n) - 1
+    (a1, a0), (b1, b0) = ((el.shift_right_logical(x, n), el.bitwise_and(x, mask)) for x in (a, b))
+    low = el.add(el.mul(a1, b0), el.shift_right_logical(el.mul(a0, b0), n))
+    middle = el.add(el.mul(a0, b1), el.bitwise_and(low, mask))
+    carries = el.add(el.shift_right_logical(low, n), el.shift_right_logical(middle, n))
+    return el.add(el.mul(a1, b1), carries)
+
+
+def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
+    """Return ``operand`` rounded to floats of fewer bits, in its dtype.
+
+    Numbers too large for the exponent become infinite, too small ones zero.
+
+    Args:
+        operand: array of floats, or scalar.
+        exponent_bits: number of bits of the exponent, at least 1.
+        mantissa_bits: number of bits of the mantissa.
+
+    Returns:
+        Array of the shape and dtype of ``operand``; its derivative is rounded likewise.
+
+    Raises:
+        IllTyped: ``operand`` has no floating dtype, or the numbers of bits are out of range.
+
+    >>> lax.reduce_precision(jnp.array([1.1, 1e9]), 5, 3)
+    Array([1.125,   inf], dtype=float32)
+    """
+    exponent = static_int(exponent_bits, "exponent_bits of reduce_precision")
+    mantissa = static_int(mantissa_bits, "mantissa_bits of reduce_precision")
+    (x,) = el.operands("reduce_precision", operand)
+    return bind1(p.ReducePrecision(exponent, mantissa), x)

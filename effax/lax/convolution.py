@@ -357,7 +357,7 @@ def conv_transpose(
     b = ones if rhs_dilation is None else _ints(rhs_dilation, "a dilation of rhs")
     if isinstance(padding, str):
         windows = [dilated(w.shape[i], d) for i, d in zip(layout.rhs_spec[2:], b, strict=True)]
-        padding = [_transposed_pad(k, s, padding) for k, s in zip(windows, by, strict=True)]
+        padding = [transposed_pad(k, s, padding) for k, s in zip(windows, by, strict=True)]
     elif use_consistent_padding:
         windows = [dilated(w.shape[i], d) for i, d in zip(layout.rhs_spec[2:], b, strict=True)]
         padding = [(k - 1 - p, k - 1 - q) for k, (p, q) in zip(windows, padding, strict=True)]
@@ -376,7 +376,7 @@ def conv_transpose(
     )
 
 
-def _transposed_pad(window: int, stride: int, padding: str) -> tuple[int, int]:
+def transposed_pad(window: int, stride: int, padding: str) -> tuple[int, int]:
     """Return the padding whose result has the input size of a convolution with ``padding``."""
     if padding.upper() == "SAME":
         total = window + stride - 2

@@ -15,7 +15,8 @@ from effax.ir.errors import IllTyped
 from effax.ir.prims import shape as prims
 
 __all__ = [
-    "broadcasted_iota", "full", "full_like", "iota", "zeros_like", "zeros_like_array",
+    "broadcasted_iota", "empty", "full", "full_like", "iota", "shape_as_value", "zeros_like",
+    "zeros_like_array",
 ]  # fmt: skip
 
 
@@ -87,11 +88,38 @@ def full(
     return creation.full(shape, fill_value, dtype, device=sharding)
 
 
+def empty(shape: int | Sequence[int], dtype: DTypeLike, *, out_sharding: object = None) -> Array:
+    """Return an array whose elements are not used: zeros.
+
+    Args:
+        shape: sizes of the result.
+        dtype: dtype of the result.
+        out_sharding: sharding of the result.
+
+    Returns:
+        Array of shape ``shape``.
+
+    >>> lax.empty((2,), jnp.int32).shape
+    (2,)
+    """
+    return on_device(creation.zeros(shape, dtype), out_sharding, "empty")
+
+
+def shape_as_value(shape: Sequence[int]) -> Array:
+    """Return the sizes of a shape as a vector.
+
+    >>> lax.shape_as_value((2, 3))
+    Array([2, 3], dtype=int32)
+    """
+    return creation.array(plain_shape(shape, "shape_as_value"), "int32")
+
+
 def full_like(
     x: ArrayLike,
     fill_value: ArrayLike,
     dtype: DTypeLike | None = None,
     shape: Sequence[int] | None = None,
+    sharding: object = None,
 ) -> Array:
     """Return an array filled with a scalar, of the shape and dtype of ``x``.
 
@@ -100,6 +128,7 @@ def full_like(
         fill_value: scalar.
         dtype: dtype of the result instead.
         shape: shape of the result instead.
+        sharding: sharding of the result.
 
     Returns:
         Array of the requested shape and dtype.
@@ -107,7 +136,7 @@ def full_like(
     >>> lax.full_like(jnp.array([1, 2]), 7)
     Array([7, 7], dtype=int32)
     """
-    return creation.full_like(x, fill_value, dtype, shape)
+    return on_device(creation.full_like(x, fill_value, dtype, shape), sharding, "full_like")
 
 
 def zeros_like(x: ArrayLike) -> Array:

@@ -7,7 +7,7 @@ two operands of a binary function may differ in axes of size 1, which broadcast.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeVar, cast
+from typing import Final, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.primitive import Primitive
 from effax.ir.syntax import Lit, Scalar
 from effax.ir.types import array_type
+from effax.lax.precision import Accuracy, check_accuracy
 
 __all__ = [
     "RoundingMethod", "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh",
@@ -40,6 +41,12 @@ __all__ = [
 T = TypeVar("T")
 UnaryFunction = Callable[[ArrayLike], Array]
 BinaryFunction = Callable[[ArrayLike, ArrayLike], Array]
+
+
+class AccurateFunction(Protocol):
+    """A function of one operand, and of the accuracy of its implementation."""
+
+    def __call__(self, x: ArrayLike, *, accuracy: Accuracy | None = None) -> Array: ...
 
 
 def operands(what: str, *xs: ArrayLike) -> list[Array | Lit]:
@@ -78,6 +85,22 @@ def unary_function(prim: Primitive, name: str) -> UnaryFunction:
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = elementwise_doc("lax", name, "x")
+    return function
+
+
+def accurate_function(prim: Primitive, name: str) -> AccurateFunction:
+    """Return the function of a primitive of one operand that devices may compute in several ways.
+
+    ``accuracy`` states which way suffices; all that there are compute as the most accurate.
+    """
+
+    def function(x: ArrayLike, *, accuracy: Accuracy | None = None) -> Array:
+        if accuracy is not None:
+            check_accuracy(accuracy, name)
+        return bind1(prim, x) if isinstance(x, Array) else bind1(prim, *operands(name, x))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = elementwise_doc("lax", name, "x", accuracy=True)
     return function
 
 
@@ -143,30 +166,30 @@ sign: Final[UnaryFunction] = unary_function(p.Sign(), "sign")
 floor: Final[UnaryFunction] = unary_function(p.Floor(), "floor")
 ceil: Final[UnaryFunction] = unary_function(p.Ceil(), "ceil")
 is_finite: Final[UnaryFunction] = unary_function(p.IsFinite(), "is_finite")
-exp: Final[UnaryFunction] = unary_function(p.Exp(), "exp")
-exp2: Final[UnaryFunction] = unary_function(p.Exp2(), "exp2")
-expm1: Final[UnaryFunction] = unary_function(p.Expm1(), "expm1")
-log: Final[UnaryFunction] = unary_function(p.Log(), "log")
-log1p: Final[UnaryFunction] = unary_function(p.Log1p(), "log1p")
-sqrt: Final[UnaryFunction] = unary_function(p.Sqrt(), "sqrt")
-rsqrt: Final[UnaryFunction] = unary_function(p.Rsqrt(), "rsqrt")
-cbrt: Final[UnaryFunction] = unary_function(p.Cbrt(), "cbrt")
+exp: Final[AccurateFunction] = accurate_function(p.Exp(), "exp")
+exp2: Final[AccurateFunction] = accurate_function(p.Exp2(), "exp2")
+expm1: Final[AccurateFunction] = accurate_function(p.Expm1(), "expm1")
+log: Final[AccurateFunction] = accurate_function(p.Log(), "log")
+log1p: Final[AccurateFunction] = accurate_function(p.Log1p(), "log1p")
+sqrt: Final[AccurateFunction] = accurate_function(p.Sqrt(), "sqrt")
+rsqrt: Final[AccurateFunction] = accurate_function(p.Rsqrt(), "rsqrt")
+cbrt: Final[AccurateFunction] = accurate_function(p.Cbrt(), "cbrt")
 square: Final[UnaryFunction] = unary_function(p.Square(), "square")
-sin: Final[UnaryFunction] = unary_function(p.Sin(), "sin")
-cos: Final[UnaryFunction] = unary_function(p.Cos(), "cos")
-tan: Final[UnaryFunction] = unary_function(p.Tan(), "tan")
+sin: Final[AccurateFunction] = accurate_function(p.Sin(), "sin")
+cos: Final[AccurateFunction] = accurate_function(p.Cos(), "cos")
+tan: Final[AccurateFunction] = accurate_function(p.Tan(), "tan")
 asin: Final[UnaryFunction] = unary_function(p.Asin(), "asin")
 acos: Final[UnaryFunction] = unary_function(p.Acos(), "acos")
 atan: Final[UnaryFunction] = unary_function(p.Atan(), "atan")
 sinh: Final[UnaryFunction] = unary_function(p.Sinh(), "sinh")
 cosh: Final[UnaryFunction] = unary_function(p.Cosh(), "cosh")
-tanh: Final[UnaryFunction] = unary_function(p.Tanh(), "tanh")
+tanh: Final[AccurateFunction] = accurate_function(p.Tanh(), "tanh")
 asinh: Final[UnaryFunction] = unary_function(p.Asinh(), "asinh")
 acosh: Final[UnaryFunction] = unary_function(p.Acosh(), "acosh")
 atanh: Final[UnaryFunction] = unary_function(p.Atanh(), "atanh")
-logistic: Final[UnaryFunction] = unary_function(p.Logistic(), "logistic")
+logistic: Final[AccurateFunction] = accurate_function(p.Logistic(), "logistic")
 erf: Final[UnaryFunction] = unary_function(p.Erf(), "erf")
-erfc: Final[UnaryFunction] = unary_function(p.Erfc(), "erfc")
+erfc: Final[AccurateFunction] = accurate_function(p.Erfc(), "erfc")
 bitwise_not: Final[UnaryFunction] = unary_function(p.Not(), "bitwise_not")
 population_count: Final[UnaryFunction] = unary_function(p.PopulationCount(), "population_count")
 real: Final[UnaryFunction] = unary_function(p.Real(), "real")

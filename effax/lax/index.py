@@ -10,7 +10,7 @@ import numpy as np
 from effax.arrays import promotion as pr
 from effax.arrays import shapes as sh
 from effax.arrays.array import Array, ArrayLike
-from effax.arrays.axes import plain_axis, plain_shape
+from effax.arrays.axes import plain_axes, plain_axis, plain_shape
 from effax.arrays.binding import Operand, bind1
 from effax.arrays.conversion import as_value
 from effax.arrays.indexing import ds
@@ -26,6 +26,7 @@ from effax.lax import elementwise as el
 __all__ = [
     "ds", "dslice", "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim",
     "dynamic_update_index_in_dim", "dynamic_update_slice", "dynamic_update_slice_in_dim",
+    "index_take",
 ]  # fmt: skip
 
 Starts = Array | np.ndarray | Sequence[ArrayLike]
@@ -217,3 +218,28 @@ def dynamic_update_index_in_dim(
     return dynamic_update_slice_in_dim(
         x, new, index, axis, allow_negative_indices=allow_negative_indices
     )
+
+
+def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -> Array:
+    """Return the parts of ``src`` at these indices along several axes.
+
+    Args:
+        src: array.
+        idxs: a vector of indices for each of ``axes``, modulo its size.
+        axes: axes to index.
+
+    Returns:
+        Array of one part per index along the first axis, with the other axes of ``src``.
+
+    Raises:
+        IllTyped: the indices are no integers.
+
+    >>> lax.index_take(jnp.array([[1, 2], [3, 4]]), [jnp.array([0, -1])], (1,))
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
+    x = as_value(src, "the operand of index_take")
+    places = plain_axes(tuple(axes), x.ndim, "index_take")
+    indices = [as_value(i, "the indices of index_take") for i in idxs]
+    found = [i % x.shape[axis] for i, axis in zip(indices, places, strict=True)]
+    return sh.moveaxis(x, places, range(len(places)))[tuple(found)]

@@ -21,7 +21,8 @@ from effax.ir.prims import shape as prims
 from effax.lax.elementwise import operands
 
 __all__ = [
-    "broadcast", "broadcast_in_dim", "broadcast_shapes", "collapse", "concatenate", "expand_dims",
+    "broadcast", "broadcast_in_dim", "broadcast_like", "broadcast_shapes", "broadcast_to_rank",
+    "collapse", "concatenate", "expand_dims",
     "index_in_dim", "pad", "reshape", "rev", "slice", "slice_in_dim", "split", "squeeze", "stack",
     "tile", "transpose", "unstack",
 ]  # fmt: skip
@@ -102,6 +103,49 @@ def broadcast_in_dim(
     sizes, dims = plain_shape(shape, "broadcast_in_dim"), tuple(broadcast_dimensions)
     made = bind1(prims.BroadcastInDim(sizes, dims), x)
     return on_device(made, out_sharding, "broadcast_in_dim")
+
+
+def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
+    """Return ``arr`` broadcast to the shape of another array, by NumPy's rules.
+
+    Args:
+        arr: array or scalar.
+        like_arr: array of the shape wanted.
+
+    Returns:
+        Array of the dtype of ``arr``, shape of ``like_arr``.
+
+    Raises:
+        IllTyped: ``arr`` does not broadcast to that shape.
+
+    >>> lax.broadcast_like(jnp.array([1, 2]), jnp.ones((2, 2)))
+    Array([[1, 2],
+           [1, 2]], dtype=int32)
+    """
+    return sh.broadcast_to(arr, as_value(like_arr, "the second argument of broadcast_like").shape)
+
+
+def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
+    """Return ``x`` with leading axes of size 1, ``rank`` axes in all.
+
+    Args:
+        x: array or scalar.
+        rank: number of axes.
+
+    Returns:
+        Array of ``rank`` axes.
+
+    Raises:
+        BadArgument: ``x`` has more axes.
+
+    >>> lax.broadcast_to_rank(jnp.array([1, 2]), 2)
+    Array([[1, 2]], dtype=int32)
+    """
+    value = as_value(x, "the operand of broadcast_to_rank")
+    more = static_int(rank, "the rank of broadcast_to_rank") - value.ndim
+    if more < 0:
+        raise BadArgument("broadcast_to_rank removes no axes", f"at least {value.ndim}", str(rank))
+    return expand_dims(value, range(more))
 
 
 def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:

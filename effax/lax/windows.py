@@ -29,7 +29,7 @@ from effax.lax.shape import pad, slice_
 from effax.tree import PyTree
 
 __all__ = [
-    "reduce", "reduce_window",
+    "reduce", "reduce_window", "reduce_xor",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -263,3 +263,23 @@ def reduce_window(
         parts.append([slice_(x, starts, limits, strides) for x in xs])
     stacked = [stack(list(column)) for column in zip(*parts, strict=True)]
     return reduce(tree.unflatten(treedef, stacked), start, computation, (0,))
+
+
+def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """Return the exclusive or of the elements along ``axes``, bit by bit.
+
+    Args:
+        operand: array of booleans or integers.
+        axes: axes to reduce.
+
+    Returns:
+        Array of the dtype of ``operand``, without ``axes``.
+
+    Raises:
+        IllTyped: ``operand`` has another dtype.
+
+    >>> lax.reduce_xor(jnp.array([6, 3]), (0,))
+    Array(5, dtype=int32)
+    """
+    x = as_value(operand, "the operand of reduce_xor")
+    return reduce(x, el.convert_element_type(0, x.dtype), el.bitwise_xor, axes)

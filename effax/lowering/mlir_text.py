@@ -135,3 +135,46 @@ def dense(value: np.ndarray, type_: ArrayType) -> str:
 def constant(value: Scalar, type_: ArrayType) -> str:
     """Return the operation for an array of ``type_`` whose elements all equal ``value``."""
     return f"stablehlo.constant dense<{scalar(value, type_.dtype)}> : {tensor(type_)}"
+
+
+def quoted(text: str) -> str:
+    """Return a string literal."""
+    return (
+        '"'
+        + "".join([c if c.isprintable() and c not in '"\\' else f"\\{ord(c):02X}" for c in text])
+        + '"'
+    )
+
+
+def attribute(value: object) -> str:
+    """Return a Python value as an attribute.
+
+    Raises:
+        LoweringError: it is no number, boolean, string, dtype, NumPy array or a list of these.
+    """
+    match value:
+        case bool():
+            return str(value).lower()
+        case int():
+            return f"{value} : i64"
+        case float():
+            return f"{scalar(value, np.dtype(np.float64))} : f64"
+        case str():
+            return quoted(value)
+        case np.dtype():
+            return element(value)
+        case np.ndarray() | np.generic():
+            array = np.asarray(value)
+            return dense(array, array_type(array.shape, array.dtype)).removeprefix(
+                "stablehlo.constant "
+            )
+        case list() | tuple():
+            return f"[{', '.join(map(attribute, value))}]"
+        case dict():
+            return f"{{{', '.join([f'{k} = {attribute(v)}' for k, v in value.items()])}}}"
+        case _:
+            raise LoweringError(
+                "an attribute of a program has no text form",
+                expected="a number, boolean, string, dtype, NumPy array, list or dict of these",
+                found=f"{type(value).__name__}: {value!r:.80}",
+            )

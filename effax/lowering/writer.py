@@ -264,15 +264,28 @@ class Writer:
         )
         return self.op1(text, type_)
 
-    def call(self, jaxpr: Jaxpr, ins: Sequence[Val], label: str) -> tuple[Val, ...]:
-        """Call a jaxpr as a function, which is written once for each module."""
+    def call(
+        self,
+        jaxpr: Jaxpr,
+        ins: Sequence[Val],
+        label: str,
+        head: Callable[[str, str], str] = lambda symbol, names: f"func.call @{symbol}({names})",
+    ) -> tuple[Val, ...]:
+        """Call a jaxpr as a function, which is written once for each module.
+
+        Args:
+            jaxpr: the program.
+            ins: the operands.
+            label: the name of the function.
+            head: returns the text of the operation from its symbol and the names of the operands.
+        """
         types = cast("tuple[ArrayType, ...]", jaxpr.out_types)
         if not types:
             return ()
         names = ", ".join([v.name for v in ins])
         taken = ", ".join([v.text for v in ins])
         given = ", ".join([tensor(t) for t in types])
-        text = f"func.call @{self._symbol(jaxpr, label)}({names}) : ({taken}) -> ({given})"
+        text = f"{head(self._symbol(jaxpr, label), names)} : ({taken}) -> ({given})"
         return self.op(text, *types)
 
     def host_call(

@@ -31,6 +31,7 @@ NAMESPACES = {
 CLASSES_OF_TWO_LAYERS = {
     "Elementwise": "the base of built-in primitives, and the one for users' primitives",
     "Linear": "an argument of a transpose rule, by its variable and by its array",
+    "Tolerance": "JAX's name of an accuracy, and the tolerance of laws",
     "Traced": "a finished trace, and JAX's name of a traced call",
 }
 FUNCTIONS_OF_TWO_LAYERS = {

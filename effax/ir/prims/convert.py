@@ -13,6 +13,7 @@ from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims.common import numpy_semantics as m
 from effax.ir.prims.common.operands import (
     ANY,
+    FLOATS,
     INEXACT,
     KEYS,
     OPAQUE,
@@ -35,6 +36,7 @@ __all__ = [
     "Copy",
     "Imag",
     "Real",
+    "ReducePrecision",
     "SelectN",
     "StopGradient",
     "StraightThrough",
@@ -160,6 +162,33 @@ class BitcastConvertType(Primitive):
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         return (np.ascontiguousarray(ins[0]).reshape(ins[0].shape).view(self.new_dtype),)
+
+
+@dataclass(frozen=True, slots=True)
+class ReducePrecision(Primitive):
+    """The operand rounded, to nearest even, to floats of fewer bits, in its dtype.
+
+    What is beyond the exponent is infinite, or zero: there are no subnormal numbers.
+    """
+
+    exponent_bits: int
+    mantissa_bits: int
+    name: ClassVar[str] = "reduce_precision"
+    is_elementwise: ClassVar[bool] = True
+
+    def typing(self, *ins: Type) -> Typing:
+        (x,) = arrays(self, ins, 1)
+        check_dtype(self, x, FLOATS)
+        if self.exponent_bits < 1 or self.mantissa_bits < 0:
+            raise IllTyped(
+                "reduce_precision to too few bits",
+                expected="at least 1 exponent bit, and no negative number of mantissa bits",
+                found=f"{self.exponent_bits} and {self.mantissa_bits}",
+            )
+        return Typing((x,))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        return (m.reduced(np.asarray(ins[0]), self.exponent_bits, self.mantissa_bits),)
 
 
 class SelectN(Nullary):

@@ -1,4 +1,4 @@
-"""``jit``: a call of a jaxpr that is compiled as one."""
+"""``jit``: a call of a jaxpr that is compiled as one; ``composite``: a named call."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
+from effax.ir.errors import RefError
 from effax.ir.eval.spmd import Devices, Each, evaluate_spmd
 from effax.ir.primitive import Primitive, Region, Typing, Value
 from effax.ir.prims.common.subjaxpr_checks import check_call, check_no_ref_results
@@ -16,6 +17,7 @@ from effax.ir.types import Type
 from effax.lazy.dataclasses import dataclass
 
 __all__ = [
+    "Composite",
     "Jit",
 ]
 
@@ -54,11 +56,48 @@ class Jit(Primitive):
     def with_subjaxprs(self, jaxprs: Sequence[Jaxpr]) -> Jit:
         return replace(self, jaxpr=jaxprs[0])
 
-    def with_constants(self, jaxprs: Sequence[Jaxpr], n: int) -> Jit:
+    def with_constants(self, jaxprs: Sequence[Jaxpr], n: int) -> Jit | None:
         return replace(self, jaxpr=jaxprs[0])
 
-    def restrict(self, jaxprs: Sequence[Jaxpr], ins: Sequence[bool], outs: Sequence[bool]) -> Jit:
+    def restrict(
+        self, jaxprs: Sequence[Jaxpr], ins: Sequence[bool], outs: Sequence[bool]
+    ) -> Jit | None:
         return replace(self, jaxpr=jaxprs[0])
 
     def regions(self) -> tuple[Region, ...]:
         return (call_region(self.jaxpr),)
+
+
+@dataclass(frozen=True, slots=True)
+class Composite(Jit):
+    """A call of a program that a compiler may replace by an operation of the same meaning.
+
+    Attributes:
+        attributes: text of the attributes, as StableHLO writes them.
+        version: version of the operation's meaning.
+    """
+
+    attributes: str = ""
+    version: int = 0
+    name: ClassVar[str] = "composite"
+    is_call: ClassVar[bool] = False
+
+    def typing(self, *ins: Type) -> Typing:
+        made = super(Composite, self).typing(*ins)
+        if made.effects:
+            raise RefError(
+                f"the decomposition of {self.label} has effects",
+                expected="a function of arrays",
+                found=str(made.effects),
+            )
+        return made
+
+    def with_constants(self, jaxprs: Sequence[Jaxpr], n: int) -> None:
+        return None
+
+    def restrict(self, jaxprs: Sequence[Jaxpr], ins: Sequence[bool], outs: Sequence[bool]) -> None:
+        return None
+
+    def plain(self) -> Jit:
+        """Return the call without its meaning to a compiler."""
+        return Jit(self.jaxpr, self.label)

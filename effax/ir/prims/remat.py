@@ -216,6 +216,7 @@ class OptimizationBarrier(Primitive):
     """The identity on one array or more, across which the compiler does not optimize."""
 
     name: ClassVar[str] = "optimization_barrier"
+    stays_apart: ClassVar[bool] = True
 
     def typing(self, *ins: Type) -> Typing:
         return Typing(tuple(arrays(self, ins, least=1)))

@@ -63,6 +63,12 @@ def bitcast(w: Writer, prim: p.BitcastConvertType, ins: Sequence[Val]) -> Sequen
     return (ops.bitcast(w, x, after),)
 
 
+def reduce_precision(w: Writer, prim: p.ReducePrecision, ins: Sequence[Val]) -> Sequence[Val]:
+    (x,) = ins
+    bits = f"e{prim.exponent_bits}m{prim.mantissa_bits}"
+    return w.op(f"stablehlo.reduce_precision {x}, format = {bits} : {x.text}", x.type)
+
+
 PART: Final = as_dtype("uint32")
 BOTH: Final = as_dtype("uint64")
 
@@ -113,6 +119,7 @@ RULES: Final[LoweringRules] = (
     .extend(p.Conj, conj)
     .extend(p.Complex, complex_)
     .extend(p.ConvertElementType, convert)
+    .extend(p.ReducePrecision, reduce_precision)
     .extend(p.BitcastConvertType, bitcast)
     .extend(p.SelectN, select_n)
 )

@@ -43,6 +43,7 @@ UNARY: Final[tuple[Primitive, ...]] = (
     *(p.ReduceMax((0,)), p.CumSum(0, False), p.BroadcastInDim((2, 3), ())),
     *(p.BroadcastInDim((2, 3), (1,)), p.Argmax(0, as_dtype("int32"))),
     *(p.ConvertElementType(as_dtype(d)) for d in ("float32", "bfloat16", "int32")),
+    p.ReducePrecision(5, 10),
 )
 """Primitives of one operand, some with parameters."""
 

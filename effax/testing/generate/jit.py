@@ -1,10 +1,10 @@
-"""Steps of ``jit``."""
+"""Steps of ``jit`` and ``composite``."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from effax.ir.prims import Jit
+from effax.ir.prims import Composite, Jit
 from effax.testing.generate.program_builder import ProgramBuilder
 from effax.testing.generate.step import Generate, Steps
 from effax.testing.generate.subjaxprs import arguments, call, fill, inside, references, results
@@ -15,7 +15,10 @@ def jit(g: ProgramBuilder, generate: Generate) -> None:
     inner = inside(g, [v.type for v in ins], ins)
     fill(inner, generate, 3)
     outs = [] if inner.refs and g.choose.chance(25) else results(inner, 3)
-    call(g, Jit(inner.finish(outs), "f"), ins, [inner.is_linear(v) for v in outs])
+    body = inner.finish(outs)
+    alone = not body.effects and len(ins) == 1
+    prim = Composite(body, "my.f", "k = 1 : i64") if alone else Jit(body, "f")
+    call(g, prim, ins, [inner.is_linear(v) for v in outs])
 
 
 STEPS: Final = Steps(nested={"jit": (3, jit)})

@@ -150,6 +150,8 @@ def _inputs(region: Region, same: dict[int, int]) -> dict[int, int]:
 
 def _repeatable(eqn: Eqn) -> bool:
     """Return whether a repetition of the equation returns the same and changes nothing."""
+    if eqn.prim.stays_apart:
+        return False
     return not eqn.effects or all(isinstance(e, Read) for e in eqn.effects)
 
 

@@ -74,6 +74,12 @@ def _convert_jvp(
     return JvpOut([y], [b(p.ConvertElementType(prim.new_dtype), dx)])
 
 
+def _reduce_transpose(
+    b: RuleBuilder, prim: Primitive, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    return [b(prim, only(cts))]
+
+
 def convert_back(b: RuleBuilder, ct: Atom, type_: ArrayType) -> Atom:
     """Return a cotangent in the dtype of ``type_``: its real part if ``type_`` is real."""
     if is_complex(ct.type.dtype) and not is_complex(type_.dtype):
@@ -145,6 +151,8 @@ RULES: Final[RuleSet] = (
     .extend(p.BitcastConvertType, constant())
     .extend(p.SelectN, pointwise(_select_jvp, _select_transpose))
     .extend(p.ConvertElementType, pointwise(_convert_jvp, _convert_transpose))
+    # Tangents and cotangents are rounded too.
+    .extend(p.ReducePrecision, pointwise(linear_jvp, _reduce_transpose))
     .extend(p.Copy, pointwise(identity_jvp, identity_transpose))
     .extend(p.Real, pointwise(linear_jvp, _real_transpose))
     .extend(p.Imag, pointwise(linear_jvp, _imag_transpose))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import effax.numpy as jnp
-from effax import lax, nn, random
+from effax import image, lax, nn, random
 
 Function = Callable[..., Any]
 
@@ -152,6 +152,8 @@ NUMPY: Table = {
             "take_along_axis": (X, [I, 0]),
             "tensordot": (M, A, [1]),
             "tile": (X, [2]),
+            "top_k": (X, [2]),
+            "top_k smallest": (X, [2, {"mode": "smallest"}]),
             "var with correction": (M, [0, {"ddof": 1}]),
             "vsplit": (M, [2]),
         },
@@ -256,11 +258,38 @@ LAX: Table = {
     **on(
         "abs asinh atan cbrt ceil conj cos cosh cumlogsumexp cummax cummin cumprod cumsum erf "
         "erfc exp exp2 expm1 floor logistic neg reciprocal round sign sin sinh sort square "
-        "tan tanh zeros_like zeros_like_array unstack",
+        "tan tanh zeros_like zeros_like_array unstack one_minus_square optimization_barrier stage",
         lax,
         X,
     ),
-    **on("log log1p rsqrt sqrt", lax, P),
+    "polynomial": Call(lambda x, c: lax.polynomial(x, [c, 2.0, 3.0], unroll=2), (X, Y)),
+    "composite": Call(lax.composite(lambda x, y: x * jnp.sin(y), "my.product"), (X, Y)),
+    "platform_dependent": Call(partial(lax.platform_dependent, default=lambda x: x * x), (X,)),
+    "conv_general_dilated_local": Call(
+        lambda x, w: lax.conv_general_dilated_local(x, w, (1,), "VALID", (2,)),
+        (point(1, 2, 3), point(3, 4, 2)),
+    ),
+    "conv_general_dilated_patches": Call(
+        lambda x: lax.conv_general_dilated_patches(x, (2,), (1,), [(1, 0)]), (point(1, 2, 3),)
+    ),
+    "ragged_dot": Call(
+        lambda x, w: lax.ragged_dot(x, w, np.array([1, 0, 2])), (point(4, 2), point(3, 2, 2))
+    ),
+    "ragged_dot_general": Call(
+        lambda x, w: lax.ragged_dot_general(
+            x,
+            w,
+            np.array([1, 2]),
+            lax.RaggedDotDimensionNumbers((((1,), (0,)), ((), ())), (1,), ()),
+        ),
+        (point(2, 4), point(4, 2)),
+    ),
+    "scaled_dot": Call(
+        lambda x, y, s: lax.scaled_dot(x, y, lhs_scale=s, preferred_element_type=float),
+        (point(2, 4), point(4, 2), point(2, 2)),
+    ),
+    "fft": Call(lambda x: lax.fft(x, "RFFT", (3,)), (X,)),
+    **on("log log1p log2 rsqrt sqrt", lax, P),
     **on("bessel_i0e bessel_i1e digamma lgamma", lax, P),
     "polygamma": Call(partial(lax.polygamma, 2.0), (P,), compiled=False),
     "zeta": Call(partial(lax.zeta, 2.5), (P,), compiled=False),
@@ -278,7 +307,12 @@ LAX: Table = {
     **several(
         lax,
         {
+            "approx_max_k": (X, [2]),
+            "approx_min_k": (X, [2]),
             "broadcast": (X, [(2,)]),
+            "broadcast_like": (X, M, []),
+            "broadcast_to_rank": (X, [2]),
+            "index_take": (M, [[I % 2], (0,)]),
             "broadcast_in_dim": (X, [(2, 3), (1,)]),
             "collapse": (M, [0]),
             "conv": (point(1, 2, 5), point(3, 2, 2), [(2,), "SAME"]),
@@ -430,17 +464,23 @@ WITHOUT: dict[str, dict[str, str]] = {
     "lax": reasons(
         {
             EXACT: "argmax argmin bitcast_convert_type bitwise_and bitwise_not bitwise_or "
-            "bitwise_xor eq ge gt is_finite le lt ne population_count reduce_and reduce_or "
-            "shift_left shift_right_arithmetic shift_right_logical",
-            CREATES: "broadcasted_iota iota",
-            DESCRIBES: "broadcast_shapes conv_dimension_numbers ds dslice padtype_to_pads",
+            "bitwise_xor clz eq ge gt is_finite le lt mulhi ne population_count reduce_and "
+            "reduce_or reduce_xor rng_bit_generator shift_left shift_right_arithmetic "
+            "shift_right_logical",
+            CREATES: "after_all broadcasted_iota create_token empty iota rng_uniform",
+            DESCRIBES: "broadcast_shapes conv_dimension_numbers conv_general_permutations "
+            "conv_general_shape_tuple conv_shape_tuple conv_transpose_shape_tuple ds dslice "
+            "padtype_to_pads reduce_window_shape_tuple shape_as_value",
+            "its derivative is rounded": "reduce_precision",
             "its derivative is 0 by definition": "stop_gradient",
             "its derivative is not available": "random_gamma_grad",
             "it concerns placements": "with_sharding_constraint",
-            ALONG: "all_gather all_to_all axis_index axis_size pbroadcast pcast pmax pmean pmin "
+            ALONG: "all_gather all_to_all axis_index axis_size pargmax pargmin pbroadcast pcast "
+            "pmax pmean pmin "
             "ppermute pshuffle psum psum_scatter pswapaxes pvary",
         }
     ),
+    "image": {},
     "nn": reasons({EXACT: "one_hot"}),
     "random": reasons(
         {
@@ -455,11 +495,21 @@ WITHOUT: dict[str, dict[str, str]] = {
     ),
 }
 
+IMAGE: Table = {
+    "resize": Call(lambda x: image.resize(x, (3, 2), "cubic"), (M,)),
+    "resize to nearest": Call(lambda x: image.resize(x, (3, 2), "nearest"), (M,)),
+    "scale_and_translate": Call(
+        lambda x, s, t: image.scale_and_translate(x, (3, 4), (0, 1), s, t, "lanczos3"),
+        (M, P[:2], U[:2]),
+    ),
+}
+
 TABLES: dict[str, Table] = {
     "numpy": NUMPY,
     "numpy.linalg": LINALG,
     "numpy.fft": FFT,
     "lax": LAX,
+    "image": IMAGE,
     "nn": NN,
     "random": RANDOM,
 }

@@ -92,6 +92,7 @@ PROGRAMS: dict[str, Program] = {
     "addupdate": (_cell(lambda cell, x: effax.ref.addupdate(cell, 0, x[1] * x[2])), BOTH),
     "cond": (lambda x: lax.cond(x[0] > 0, jnp.sin, lambda y: y * y, x), BOTH),
     "custom_linear_solve": (lambda x: solved(jnp.outer(x, x), x), BOTH),
+    "composite": (lax.composite(lambda x: jnp.sin(x) * x, "my.f"), BOTH),
     "custom_root": (rooted, BOTH),
     "custom_jvp_call": (_own_forward, BOTH),
     "custom_vjp_call": (_own_backward, ("rev",)),
@@ -119,6 +120,7 @@ WITHOUT = {
     "io_callback": "nothing is known of the derivative of a Python function",
     "debug_callback": "it has no results",
     "check": "it has no results",
+    "reduce_precision": "its derivative is rounded",
     **{
         name: "it is tested with its function: tests/unit/derivatives/scipy_functions.py"
         for name, prim in own_primitives().items()

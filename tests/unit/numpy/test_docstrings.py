@@ -17,6 +17,7 @@ MODULES = (
     *("numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "nn", "nn.initializers"),
     *(
         "random",
+        "image",
         "ops",
         "scipy.linalg",
         "scipy.special",

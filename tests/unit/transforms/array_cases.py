@@ -380,6 +380,7 @@ def _discrete() -> list[Case]:
         *(Case(p, (X,)) for p in (prims.IsFinite(), prims.StopGradient())),
         Case(prims.ConvertElementType(as_dtype("int32")), (X,)),
         Case(prims.BitcastConvertType(as_dtype("int32")), (f32,)),
+        Case(prims.ReducePrecision(5, 3), (f32,)),
         *(Case(p((1,)), (true,)) for p in (prims.ReduceAnd, prims.ReduceOr)),
         *(Case(p(1, as_dtype("int32")), (X,)) for p in (prims.Argmax, prims.Argmin)),
         Case(linalg.Schur(), (normal(2, 3, 3),), ()),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 
+import ml_dtypes
 import numpy as np
 
 from effax.ir.dtypes import FLOAT0, DType, as_key_dtype, family, int_bounds, is_float
@@ -372,3 +373,22 @@ def convert(x: Value, dtype: DType) -> Value:
     full = wide >= float(high)
     inside = np.where(full, 0, np.maximum(wide, float(low))).astype(dtype)
     return np.where(full, np.asarray(high).astype(dtype), inside)
+
+
+def reduced(x: Value, exponent_bits: int, mantissa_bits: int) -> Value:
+    """Round to floats of fewer bits, half to even bits, without subnormals; nan is kept."""
+    info = ml_dtypes.finfo(x.dtype)  # type: ignore[no-untyped-call]  # ml_dtypes has no types
+    y, dropped = x, int(info.nmant) - mantissa_bits
+    if dropped > 0:
+        bits = np.ascontiguousarray(x).view(f"u{x.dtype.itemsize}").reshape(x.shape)
+        unit = bits.dtype.type(1 << dropped)
+        odd = (bits >> bits.dtype.type(dropped)) & bits.dtype.type(1)
+        # A carry out of the mantissa adds 1 to the exponent.
+        whole = (bits + (unit // 2 - 1 + odd).astype(bits.dtype)) & ~(unit - bits.dtype.type(1))
+        y = np.where(np.isnan(x), x, whole.view(x.dtype).reshape(x.shape))
+    if exponent_bits < info.iexp:
+        bias = 2 ** (exponent_bits - 1) - 1
+        size = np.abs(y.astype(np.float64))
+        y = np.where(size >= 2.0 ** (bias + 1), np.copysign(np.inf, x), y)
+        y = np.where(size < 2.0 ** (1 - bias), np.copysign(0.0, x), y)
+    return y.astype(x.dtype)

@@ -1,0 +1,78 @@
+"""Values that the compiler does not move, merge or remove, and tokens that order them."""
+
+from __future__ import annotations
+
+from typing import TypeVar, cast
+
+from effax import tree
+from effax.arrays import creation
+from effax.arrays.array import Array, ArrayLike
+from effax.arrays.binding import bind, bind1
+from effax.arrays.conversion import as_value
+from effax.ir.prims import Copy, OptimizationBarrier
+
+__all__ = ["after_all", "create_token", "optimization_barrier", "stage"]
+
+T = TypeVar("T")
+
+
+def optimization_barrier(operand: T, /) -> T:
+    """Return ``operand``, a tree of arrays, all of which is computed before any of it is used.
+
+    The compiler neither fuses nor merges operations across a barrier. Derivatives pass through
+    barriers of their own.
+
+    Args:
+        operand: tree of arrays.
+
+    Returns:
+        Tree of the same arrays.
+
+    Raises:
+        IllTyped: a leaf is not an array.
+
+    >>> x, y = lax.optimization_barrier((jnp.array(1.0), jnp.array([2, 3])))
+    >>> y
+    Array([2, 3], dtype=int32)
+    """
+    leaves, treedef = tree.flatten(cast("tree.PyTree", operand))
+    if not leaves:
+        return operand
+    values = [as_value(x, "an operand of optimization_barrier") for x in leaves]
+    return cast(T, tree.unflatten(treedef, bind(OptimizationBarrier(), *values)))
+
+
+def stage(x: ArrayLike, /) -> Array:
+    """Return ``x`` as a value of the program that is traced; outside of one, as an array.
+
+    Raises IllTyped for what is no array.
+
+    >>> lax.stage(3)
+    Array(3, dtype=int32, weak_type=True)
+    """
+    return bind1(Copy(), as_value(x, "the operand of stage"))
+
+
+def create_token(_: object = None) -> Array:
+    """Return a token, an array without elements: it orders values by :func:`after_all`.
+
+    >>> lax.create_token().shape
+    (0,)
+    """
+    return creation.zeros((0,), bool)
+
+
+def after_all(*operands: ArrayLike) -> Array:
+    """Return a token that depends on all operands.
+
+    Args:
+        operands: tokens, or other arrays.
+
+    Returns:
+        A token.
+
+    >>> lax.after_all(lax.create_token(), jnp.ones(2)).shape
+    (0,)
+    """
+    values = [as_value(x, "an operand of after_all") for x in operands]
+    return optimization_barrier([create_token(), *values])[0]
