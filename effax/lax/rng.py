@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
 from ml_dtypes import finfo
@@ -88,8 +88,8 @@ def rng_bit_generator(
 class _Entropy(HostFunction):
     """A function that returns a new state of the generator at each call."""
 
-    label: ClassVar[str] = "rng_uniform"
-    arity: ClassVar[int] = 0
+    label: str = "rng_uniform"
+    arity: int = 0
 
     def __call__(self, *args: Value) -> Sequence[Value]:
         return (np.frombuffer(os.urandom(16), np.uint32),)

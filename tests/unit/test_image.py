@@ -63,4 +63,4 @@ def test_wrong_arguments_are_refused() -> None:
     with pytest.raises(IllTyped, match="one scale"):
         image.scale_and_translate(X, X.shape, (0,), np.ones(2), np.ones(1), "linear")
     with pytest.raises(TypeError):
-        image.resize(X, np.array([5.5, 7, 2]), "linear")
+        image.resize(X, tuple(np.array([5.5, 7, 2])), "linear")
