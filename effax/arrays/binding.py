@@ -181,7 +181,8 @@ def _evaluated(
         if t.is_too_large:
             check_size(t)
     values = [value_of(a) for a in args]
-    if config.watched:
+    # A primitive that only moves elements computes no invalid value, such as a constant inf.
+    if config.watched and prim.flops_per_element:
         results: Sequence[Value] = evaluate_watched(prim, values, args, types)
     else:
         with np.errstate(all="ignore"):

@@ -11,5 +11,6 @@ if TYPE_CHECKING:
     from effax.nn.activations import *
     from effax.nn.attention import *
     from effax.nn.normalization import *
+    from effax.nn.scaled import *
 else:
     __getattr__, __dir__ = _lazy(__name__)

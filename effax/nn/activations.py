@@ -14,12 +14,12 @@ from effax.numpy import arithmetic as ar
 from effax.numpy import special as sp
 from effax.numpy import ufuncs as uf
 from effax.numpy.join import split
-from effax.numpy.predicates import isfinite
+from effax.numpy.predicates import isinf
 
 __all__ = [
     "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh",
-    "identity", "leaky_relu", "log_sigmoid", "mish", "relu", "relu6", "selu", "sigmoid", "silu",
-    "soft_sign", "softplus", "squareplus", "swish", "tanh",
+    "identity", "leaky_relu", "log1mexp", "log_sigmoid", "mish", "relu", "relu6", "selu",
+    "sigmoid", "silu", "soft_sign", "softplus", "sparse_plus", "sparse_sigmoid", "squareplus", "swish", "tanh",
 ]  # fmt: skip
 
 
@@ -262,7 +262,7 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """
     value = _inexact(x, "squareplus")
     # The square of x overflows where the result does not: both are divided by a constant.
-    finite = isfinite(value)
+    finite = uf.invert(isinf(value))
     bounded = uf.masked(finite, value)
     scale = el.stop_gradient(uf.maximum(uf.absolute(bounded), 1))
     part = uf.true_divide(bounded, scale)
@@ -297,3 +297,43 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
         raise IllTyped("glu takes an axis of even size", "an even size", str(value.type))
     first, second = split(value, 2, place)
     return uf.multiply(first, el.logistic(second))
+
+
+def log1mexp(x: ArrayLike) -> Array:
+    """Return ``log(1 - exp(-x))`` for ``x > 0``, accurate near 0 and for large ``x``.
+
+    Source: M. Mächler, "Accurately computing log(1 - exp(-|a|))" (2012).
+
+    >>> nn.log1mexp(jnp.array([1.0]))
+    Array([-0.4586751], dtype=float32)
+    """
+    value = _inexact(x, "log1mexp")
+    near = uf.less(value, math.log(2))
+    # Each formula is given a point of its own domain where the other one is used.
+    small, large = uf.where(near, value, 1), uf.where(near, 1, value)
+    by_expm1 = uf.log(uf.negative(uf.expm1(uf.negative(small))))
+    return uf.where(near, by_expm1, uf.log1p(uf.negative(uf.exp(uf.negative(large)))))
+
+
+def sparse_plus(x: ArrayLike) -> Array:
+    """Return 0 for ``x <= -1``, ``x`` for ``x >= 1`` and ``(x + 1)² / 4`` between.
+
+    >>> nn.sparse_plus(jnp.array([-2.0, 0.0, 2.0]))
+    Array([0.  , 0.25, 2.  ], dtype=float32)
+    """
+    value = _inexact(x, "sparse_plus")
+    between = uf.multiply(uf.square(uf.add(value, 1)), 0.25)
+    right = uf.where(uf.greater_equal(value, 1), value, between)
+    return uf.where(uf.less_equal(value, -1), 0, right)
+
+
+def sparse_sigmoid(x: ArrayLike) -> Array:
+    """Return 0 for ``x <= -1``, 1 for ``x >= 1`` and ``(x + 1) / 2`` between.
+
+    It is the derivative of :func:`sparse_plus`.
+
+    >>> nn.sparse_sigmoid(jnp.array([-2.0, 0.0, 2.0]))
+    Array([0. , 0.5, 1. ], dtype=float32)
+    """
+    value = _inexact(x, "sparse_sigmoid")
+    return ar.clip(uf.multiply(uf.add(value, 1), 0.5), 0, 1)

@@ -113,6 +113,11 @@ def _initializer(
     return init
 
 
+def _times(x: Array, scale: ArrayLike) -> Array:
+    """Return the samples times a number, in their dtype."""
+    return uf.multiply(x, creation.asarray(scale, x.dtype))
+
+
 def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     """Return an initializer with one value.
 
@@ -129,7 +134,7 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     return _initializer(lambda _, shape, dtype: creation.full(shape, value, dtype), dtype)
 
 
-def uniform(scale: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
+def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """Return an initializer with uniform samples of [0, scale).
 
     Args:
@@ -142,10 +147,10 @@ def uniform(scale: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     >>> nn.initializers.uniform()(random.key(0), (2,)).shape
     (2,)
     """
-    return _initializer(lambda *args: uf.multiply(samples.uniform(*args), scale), dtype)
+    return _initializer(lambda *args: _times(samples.uniform(*args), scale), dtype)
 
 
-def normal(stddev: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
+def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """Return an initializer with normal samples of mean 0.
 
     Args:
@@ -158,11 +163,14 @@ def normal(stddev: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     >>> nn.initializers.normal()(random.key(0), (2,)).shape
     (2,)
     """
-    return _initializer(lambda *args: uf.multiply(samples.normal(*args), stddev), dtype)
+    return _initializer(lambda *args: _times(samples.normal(*args), stddev), dtype)
 
 
 def truncated_normal(
-    stddev: float = 1e-2, dtype: DTypeLike | None = None, lower: float = -2.0, upper: float = 2.0
+    stddev: ArrayLike = 1e-2,
+    dtype: DTypeLike | None = None,
+    lower: float = -2.0,
+    upper: float = 2.0,
 ) -> Initializer:
     """Return an initializer with truncated standard normal samples, times ``stddev``.
 
@@ -180,7 +188,7 @@ def truncated_normal(
     """
 
     def sample(key: ArrayLike, shape: Sequence[int], dtype: DType) -> Array:
-        return uf.multiply(samples.truncated_normal(key, lower, upper, shape, dtype), stddev)
+        return _times(samples.truncated_normal(key, lower, upper, shape, dtype), stddev)
 
     return _initializer(sample, dtype)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, overload
 
+from effax.arrays import creation
 from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike, Axis, DTypeLike
 from effax.arrays.axes import plain_axes, plain_axis, static_int
@@ -193,12 +195,16 @@ def logmeanexp(
 
 
 def one_hot(
-    x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, axis: int = -1
+    x: ArrayLike | Sequence[int],
+    num_classes: int,
+    *,
+    dtype: DTypeLike | None = None,
+    axis: int = -1,
 ) -> Array:
     """Return one-hot vectors of integer labels, along a new axis.
 
     Args:
-        x: integer labels; those out of range become zeros.
+        x: integer labels, an array or a sequence; those out of range become zeros.
         num_classes: size of the new axis.
         dtype: dtype of the result, float32 by default.
         axis: position of the new axis.
@@ -213,7 +219,7 @@ def one_hot(
     Array([[1., 0., 0.],
            [0., 0., 1.]], dtype=float32)
     """
-    labels = as_value(x, "the labels")
+    labels = creation.asarray(x) if isinstance(x, Sequence) else as_value(x, "the labels")
     if family(labels.dtype) not in ("int", "uint"):
         raise IllTyped(
             "the labels of one_hot are not integers", "an integer dtype", str(labels.type)

@@ -387,10 +387,13 @@ NN: Table = {
     **on(
         "celu elu gelu hard_sigmoid hard_silu hard_swish hard_tanh identity leaky_relu log_sigmoid "
         "log_softmax logmeanexp logsumexp mish relu relu6 selu sigmoid silu soft_sign softmax "
-        "softplus squareplus standardize swish tanh",
+        "softplus sparse_plus squareplus standardize swish tanh",
         nn,
         X,
     ),
+    **on("log1mexp", nn, P),
+    **on("sparse_sigmoid", nn, U),
+    "scaled_matmul": Call(nn.scaled_matmul, (A[None], B[None], Q[None, :, None], P[None, :, None])),
     **on("glu", nn, point(4)),
     **on("dot_product_attention", nn, *(point(2, 1, 3, seed=i) for i in range(3))),
     **several(
@@ -481,7 +484,13 @@ WITHOUT: dict[str, dict[str, str]] = {
         }
     ),
     "image": {},
-    "nn": reasons({EXACT: "one_hot"}),
+    "nn": reasons(
+        {
+            EXACT: "one_hot",
+            DESCRIBES: "get_scaled_dot_general_config",
+            "its derivative is rounded": "scaled_dot_general",
+        }
+    ),
     "random": reasons(
         {
             EXACT: "PRNGKey bernoulli binomial bits categorical clone fold_in geometric key "

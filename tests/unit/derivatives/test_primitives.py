@@ -120,7 +120,6 @@ WITHOUT = {
     "io_callback": "nothing is known of the derivative of a Python function",
     "debug_callback": "it has no results",
     "check": "it has no results",
-    "reduce_precision": "its derivative is rounded",
     **{
         name: "it is tested with its function: tests/unit/derivatives/scipy_functions.py"
         for name, prim in own_primitives().items()
