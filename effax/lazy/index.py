@@ -11,8 +11,8 @@ from typing import Final
 INDEX: Final[dict[str, str]] = {
     "effax": """\
 effax: ad ad_checkpoint checkpoint_policies core custom_batching custom_derivatives debug
-distributed dlpack dtypes errors experimental export flatten_util lax monitoring nn numpy ops
-passes profiler random ref scipy sharding show stages tree tree_util typing version
+distributed dlpack dtypes errors experimental export flatten_util image lax monitoring nn numpy
+ops passes profiler random ref scipy sharding show stages tree tree_util typing version
 effax.api.apply_passes: apply_passes
 effax.api.autodiff: grad jvp linearize value_and_grad
 effax.api.callbacks: pure_callback
@@ -109,14 +109,14 @@ effax.ir.prims.cond: Cond
 effax.ir.prims.contract: DotDimensionNumbers DotGeneral
 effax.ir.prims.conv: ConvGeneralDilated
 effax.ir.prims.convert: BitcastConvertType Complex Conj ConvertElementType Copy Imag Real
-SelectN StopGradient StraightThrough
+ReducePrecision SelectN StopGradient StraightThrough
 effax.ir.prims.custom: BackwardRule BatchedProgram CustomJvp CustomLinear CustomVjp CustomVmap
 ForwardRule ReverseRule SparseBackward SparseJvp SparseVjp VmapRule
 effax.ir.prims.fft: Fft FftType
 effax.ir.prims.host: DebugCallback HostFunction IoCallback PureCallback
 effax.ir.prims.index: Combining DynamicSlice DynamicUpdateSlice Gather Scatter ScatterAdd
 ScatterMax ScatterMin ScatterMul
-effax.ir.prims.jit: Jit
+effax.ir.prims.jit: Composite Jit
 effax.ir.prims.keys: RandomUnwrap RandomWrap RngBitGenerator
 effax.ir.prims.linalg: Cholesky Eig Eigh Lu Op Qr Schur Svd TriangularSolve
 effax.ir.prims.math: Acos Acosh Asin Asinh Atan Atan2 Atanh Cbrt Cos Cosh Erf Erfc Exp Exp2
@@ -140,35 +140,48 @@ effax.ir.prims.while_: While
 effax.ir.prims: DotDimensionNumbers
 effax.lax: linalg
 effax.lax.associative: associative_scan
-effax.lax.bits: bitcast_convert_type
+effax.lax.barriers: after_all create_token optimization_barrier stage
+effax.lax.bits: bitcast_convert_type clz mulhi reduce_precision
 effax.lax.branches: cond switch
+effax.lax.composites: composite platform_dependent
 effax.lax.control: map scan
 effax.lax.convolution: ConvDimensionNumbers conv conv_dimension_numbers conv_general_dilated
 conv_transpose conv_with_general_padding padtype_to_pads
-effax.lax.creation: broadcasted_iota full full_like iota zeros_like zeros_like_array
+effax.lax.creation: broadcasted_iota empty full full_like iota shape_as_value zeros_like
+zeros_like_array
 effax.lax.elementwise: RoundingMethod abs acos acosh add asin asinh atan atan2 atanh bitwise_and
 bitwise_not bitwise_or bitwise_xor cbrt ceil clamp complex conj convert_element_type cos cosh
 div eq erf erfc exp exp2 expm1 floor ge gt imag integer_pow is_finite le log log1p logistic lt
 max min mul ne neg nextafter population_count pow real reciprocal rem round rsqrt select
 select_n shift_left shift_right_arithmetic shift_right_logical sign sin sinh sqrt square
 stop_gradient sub tan tanh
+effax.lax.exchange: pargmax pargmin
+effax.lax.fft: FftType fft
 effax.lax.foreach: foreach
 effax.lax.index: ds dslice dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim
-dynamic_update_index_in_dim dynamic_update_slice dynamic_update_slice_in_dim
+dynamic_update_index_in_dim dynamic_update_slice dynamic_update_slice_in_dim index_take
+effax.lax.nearest: approx_max_k approx_min_k
 effax.lax.parallel: all_gather all_to_all axis_index axis_size pbroadcast pcast pmax pmean pmin
 ppermute pshuffle psum psum_scatter pswapaxes pvary
+effax.lax.patches: conv_general_dilated_local conv_general_dilated_patches
+conv_general_permutations conv_general_shape_tuple conv_shape_tuple conv_transpose_shape_tuple
+reduce_window_shape_tuple
 effax.lax.placement: with_sharding_constraint
-effax.lax.precision: Precision
+effax.lax.polynomials: log2 one_minus_square polynomial
+effax.lax.precision: AccuracyMode DotAlgorithm DotAlgorithmPreset Precision Tolerance
+effax.lax.ragged: RaggedDotDimensionNumbers ragged_dot ragged_dot_general scaled_dot
 effax.lax.reduce: argmax argmin batch_matmul cumlogsumexp cummax cummin cumprod cumsum dot
 dot_general reduce_and reduce_max reduce_min reduce_or reduce_prod reduce_sum sort sort_key_val
 top_k
-effax.lax.shape: broadcast broadcast_in_dim broadcast_shapes collapse concatenate expand_dims
-index_in_dim pad reshape rev slice slice_in_dim split squeeze stack tile transpose unstack
+effax.lax.rng: RandomAlgorithm rng_bit_generator rng_uniform
+effax.lax.shape: broadcast broadcast_in_dim broadcast_like broadcast_shapes broadcast_to_rank
+collapse concatenate expand_dims index_in_dim pad reshape rev slice slice_in_dim split squeeze
+stack tile transpose unstack
 effax.lax.solvers: custom_linear_solve custom_root
 effax.lax.special: bessel_i0e bessel_i1e betainc digamma erf_inv igamma igamma_grad_a igammac
 lgamma polygamma random_gamma_grad zeta
 effax.lax.whiles: fori_loop while_loop
-effax.lax.windows: reduce reduce_window
+effax.lax.windows: reduce reduce_window reduce_xor
 """,
     "effax.lowering": """\
 effax.lowering.executables: CompiledModule compile load
@@ -176,10 +189,11 @@ effax.lowering.executables: CompiledModule compile load
     "effax.nn": """\
 effax.nn: initializers
 effax.nn.activations: celu elu gelu glu hard_sigmoid hard_silu hard_swish hard_tanh identity
-leaky_relu log_sigmoid mish relu relu6 selu sigmoid silu soft_sign softplus squareplus swish
-tanh
+leaky_relu log1mexp log_sigmoid mish relu relu6 selu sigmoid silu soft_sign softplus sparse_plus
+sparse_sigmoid squareplus swish tanh
 effax.nn.attention: dot_product_attention
 effax.nn.normalization: log_softmax logmeanexp logsumexp one_hot softmax standardize
+effax.nn.scaled: get_scaled_dot_general_config scaled_dot_general scaled_matmul
 """,
     "effax.numpy": """\
 effax.arrays.creation: array asarray copy empty empty_like full full_like ones ones_like zeros
@@ -217,7 +231,7 @@ effax.numpy.matrix_positions: diag_indices_from mask_indices tril_indices_from t
 effax.numpy.nanreduce: nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod
 nanstd nansum nanvar
 effax.numpy.padding: pad
-effax.numpy.partitions: argpartition partition sort_complex
+effax.numpy.partitions: argpartition partition sort_complex top_k
 effax.numpy.polynomial_fits: polyfit roots
 effax.numpy.polynomials: poly polyadd polyder polydiv polyint polymul polysub polyval vander
 effax.numpy.positions: argwhere bincount diag_indices extract flatnonzero indices ix_ nonzero
@@ -316,7 +330,7 @@ SHADOWED: Final[dict[str, str]] = {
 registry
 """,
     "effax.lax": """\
-foreach reduce
+fft foreach reduce
 """,
     "effax.passes": """\
 pipeline watch

@@ -164,11 +164,11 @@ def scaled_dot_general(
             expected="configs of lhs, rhs and cotangents",
             found=f"{len(configs)} configs, contracted axes {contracted}",
         )
-    parts = [
+    left, right = [
         _straight(v, axes[0], config)
         for v, axes, config in zip((x, y), contracted, configs, strict=False)
     ]
-    made = lax.dot_general(*parts, dimension_numbers, None, preferred_element_type)
+    made = lax.dot_general(left, right, dimension_numbers, None, preferred_element_type)
     return _with_rounded_cotangents(made, configs[2])
 
 

@@ -393,7 +393,10 @@ NN: Table = {
     ),
     **on("log1mexp", nn, P),
     **on("sparse_sigmoid", nn, U),
-    "scaled_matmul": Call(nn.scaled_matmul, (A[None], B[None], Q[None, :, None], P[None, :, None])),
+    "scaled_matmul": Call(
+        partial(nn.scaled_matmul, preferred_element_type=float),
+        (A[None], B[None], Q[None, :, None], P[None, :, None]),
+    ),
     **on("glu", nn, point(4)),
     **on("dot_product_attention", nn, *(point(2, 1, 3, seed=i) for i in range(3))),
     **several(
