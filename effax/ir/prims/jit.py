@@ -83,7 +83,7 @@ class Composite(Jit):
     is_call: ClassVar[bool] = False
 
     def typing(self, *ins: Type) -> Typing:
-        made = super(Composite, self).typing(*ins)
+        made = Jit.typing(self, *ins)
         if made.effects:
             raise RefError(
                 f"the decomposition of {self.label} has effects",
