@@ -209,6 +209,7 @@ __all__ = [
     "fwd_and_bwd",
     "grad",
     "hessian",
+    "image",
     "jacfwd",
     "jacobian",
     "jacrev",
