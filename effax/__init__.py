@@ -133,7 +133,7 @@ if TYPE_CHECKING:
     from effax.ir.dtypes import FLOAT0 as float0  # noqa: N811  JAX's name
     from effax.ir.state import clear_caches
     from effax.ir.trace import named_scope
-    from effax.lax import stop_gradient
+    from effax.lax import ds, stop_gradient
     from effax.lowering.xla import Device
     from effax.sharding import NamedSharding, make_mesh, set_mesh
     from effax.sharding import PartitionSpec as P
@@ -189,6 +189,7 @@ __all__ = [
     "disable_jit",
     "distributed",
     "dlpack",
+    "ds",
     "dtypes",
     "effects_barrier",
     "effects_of",

@@ -181,17 +181,18 @@ def trace_abstractly(
     static: StaticArgs,
     label: str,
     axes: Axes = (),
+    hoists: bool = False,
 ) -> tuple[FlatFunction, PyTreeDef]:
     """Trace on types; return the function, and the structure of the dynamic arguments.
 
-    ``axes`` are named axes in scope.
+    ``axes`` are named axes in scope; ``hoists`` makes literals of enclosing traces constants.
     """
     call, args, kwargs = static.split(fun, *open_views((tuple(args), dict(kwargs))))
     leaves, treedef = tree.flatten((tuple(args), dict(kwargs)))
     names = arg_names(call, args, kwargs, len(leaves))
     types = [abstract_type(x, name) for x, name in zip(leaves, names, strict=True)]
     outers = [x if isinstance(x, Ref) else None for x in leaves]
-    options = TraceOptions(outers, binds=axes)
+    options = TraceOptions(outers, binds=axes, hoists=hoists)
     return trace_flat(call, treedef, types, names, label, options), treedef
 
 
@@ -239,7 +240,7 @@ def make_jaxpr(
 
     @like(fun)
     def traced(*args: object, **kwargs: object) -> object:
-        flat, _ = trace_abstractly(fun, args, kwargs, static, label, axes)
+        flat, _ = trace_abstractly(fun, args, kwargs, static, label, axes, hoists=True)
         closed = ClosedJaxpr(named_captures(fun, flat), flat.consts)
         return (closed, shapes_of(flat)) if return_shape else closed
 

@@ -55,7 +55,8 @@ def cast_for_update(
         counts = array.weak_type and array.dtype.kind in "iu" and dtype.kind in "iu"
         if not truncates or counts or is_complex(array.dtype) > is_complex(dtype):
             raise error
-        warnings.warn(str(error), FutureWarning, stacklevel=4)
+        text = f"scatter inputs have incompatible types: {error}"
+        warnings.warn(text, FutureWarning, stacklevel=4)
     array = ops.astype(array, dtype)
     if array.shape != at.shape:
         array = _broadcast(array, at.shape, what)

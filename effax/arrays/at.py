@@ -8,31 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from effax.arrays.array import Array, ArrayLike
 from effax.arrays.assignment import cast_for_update
 from effax.arrays.at_indices import traced_mask, traced_truth, unwrapped
 from effax.arrays.binding import bind1
-from effax.arrays.device_array import DeviceArray
+from effax.arrays.combining import Combine, combined
+from effax.arrays.index_modes import GatherScatterMode, ModeLike
 from effax.arrays.indexing import Selection, select
 from effax.arrays.operators import ops
 from effax.ir.dtypes import family, is_inexact_dtype
-from effax.ir.errors import BadArgument
-from effax.ir.indexing import Indexer, Mode, Pick, Span
+from effax.ir.indexing import Indexer, Mode, Span
 from effax.ir.primitive import Primitive
-from effax.ir.prims import Gather, Scatter, ScatterAdd, ScatterMax, ScatterMin, ScatterMul
+from effax.ir.prims import Scatter, ScatterAdd, ScatterMax, ScatterMin, ScatterMul
 from effax.ir.prims.index import Combining
 
-Combine = Callable[[Array, Array], Array]
-
-_MODES = {
-    None: Mode.DROP,
-    "drop": Mode.DROP,
-    "fill": Mode.DROP,
-    "clip": Mode.CLIP,
-    "promise_in_bounds": Mode.CLIP,
-}
+_CLIPS = (GatherScatterMode.CLIP, GatherScatterMode.PROMISE_IN_BOUNDS)
 
 
 class At:
@@ -70,16 +60,15 @@ class AtIndex:
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
-        mode: str | None = None,
+        mode: ModeLike = None,
         fill_value: ArrayLike | None = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
         """Return ``x[index]``; ``mode`` decides about positions out of bounds."""
-        if mode not in _MODES:
-            raise _no_mode(mode)
+        clips = GatherScatterMode.from_any(mode) in _CLIPS
         if self._truth is not None:
             return self._array[(self._truth,)]
-        fills = mode in ("fill", "drop") or (mode is None and fill_value is not None)
+        fills = not clips and (mode is not None or fill_value is not None)
         at = self._select(Mode.DROP if fills else Mode.CLIP, wrap_negative_indices)
         return at.outward(ops.read(self._array, at, "fill" if fills else "clip", fill_value))
 
@@ -89,7 +78,7 @@ class AtIndex:
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
-        mode: str | None = None,
+        mode: ModeLike = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
         """Return the array with ``values`` at the index."""
@@ -106,7 +95,7 @@ class AtIndex:
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
-        mode: str | None = None,
+        mode: ModeLike = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
         """Return the array with ``values`` added; repeated positions accumulate."""
@@ -126,7 +115,7 @@ class AtIndex:
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
-        mode: str | None = None,
+        mode: ModeLike = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
         """Return the array with ``values`` subtracted; repeated positions accumulate."""
@@ -143,7 +132,7 @@ class AtIndex:
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
-        mode: str | None = None,
+        mode: ModeLike = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
         """Return the array multiplied by ``values``; repeated positions accumulate."""
@@ -158,7 +147,7 @@ class AtIndex:
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
-        mode: str | None = None,
+        mode: ModeLike = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
         """Return the array divided by ``values``; repeated positions accumulate.
@@ -176,7 +165,7 @@ class AtIndex:
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
-        mode: str | None = None,
+        mode: ModeLike = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
         """Return the array to the power of ``values``; repeated positions accumulate."""
@@ -189,7 +178,7 @@ class AtIndex:
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
-        mode: str | None = None,
+        mode: ModeLike = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
         """Return the array with the lesser of old elements and ``values``."""
@@ -202,7 +191,7 @@ class AtIndex:
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
-        mode: str | None = None,
+        mode: ModeLike = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
         """Return the array with the greater of old elements and ``values``."""
@@ -215,7 +204,7 @@ class AtIndex:
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
-        mode: str | None = None,
+        mode: ModeLike = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
         """Apply an elementwise function once per occurrence of a position."""
@@ -230,10 +219,9 @@ class AtIndex:
         index = self._index if wraps else unwrapped(self._index, mode)
         return select(self._array.shape, index, mode, False, "an array")
 
-    def _update(self, mode: str | None, wraps: bool) -> Selection:
-        if mode not in _MODES:
-            raise _no_mode(mode)
-        return self._select(_MODES[mode], wraps)
+    def _update(self, mode: ModeLike, wraps: bool) -> Selection:
+        clips = GatherScatterMode.from_any(mode) in _CLIPS
+        return self._select(Mode.CLIP if clips else Mode.DROP, wraps)
 
     def _cast(self, at: Selection, values: ArrayLike) -> Array:
         return cast_for_update(at, self._array.dtype, values, "the array", truncates=True)
@@ -263,7 +251,7 @@ class AtIndex:
         self,
         values: ArrayLike,
         combine: Combine,
-        how: tuple[bool, str | None, bool],
+        how: tuple[bool, ModeLike, bool],
         prim: type[Combining] | None = None,
     ) -> Array:
         """Update by an elementwise function, or by a primitive for repeated positions."""
@@ -276,57 +264,4 @@ class AtIndex:
         value = self._cast(at, values)
         if at.is_nothing:
             return x
-        if not unique_indices and _may_repeat(at):
-            if prim is not None and family(x.dtype) in prim.accepts:
-                return self._scatter(prim, at, value)
-            return self._if_true(_one_by_one(x, at, value, combine))
-        clipped = Gather(at.indexer._replace(mode=Mode.CLIP))
-        new = ops.astype(combine(bind1(clipped, x, *at.operands), value), x.dtype)
-        return self._scatter(Scatter, at, new)
-
-
-def _no_mode(mode: object) -> BadArgument:
-    return BadArgument("unknown mode of indexing", "drop, fill or clip", repr(mode))
-
-
-def _picks(at: Selection) -> list[Array]:
-    """Return the operands that are positions, in order."""
-    return [o for d, o in zip(_dynamic(at), at.operands, strict=True) if isinstance(d, Pick)]
-
-
-def _may_repeat(at: Selection) -> bool:
-    """Return whether a position may occur twice among the picks."""
-    picks = _picks(at)
-    if np.prod(at.layout.pick_shape, dtype=int) <= 1:
-        return False
-    if not all(isinstance(p, DeviceArray) for p in picks):
-        return True
-    rows = np.stack([np.ravel(p) for p in np.broadcast_arrays(*(p.numpy() for p in picks))], 1)
-    return len(np.unique(rows, axis=0)) < len(rows)
-
-
-def _one_by_one(x: Array, at: Selection, value: Array, combine: Combine) -> Array:
-    """Apply the update once per pick, in order, so that each sees the previous ones."""
-    pick_shape, position, _ = at.layout
-    count = int(np.prod(pick_shape))
-    n = len(pick_shape)
-    rows = ops.moveaxis(value, tuple(range(position, position + n)), tuple(range(n)))
-    rows = ops.reshape(rows, (count, *rows.shape[n:]))
-    picks = [ops.reshape(ops.broadcast_to(p, pick_shape), (count,)) for p in _picks(at)]
-    spans = [o for d, o in zip(_dynamic(at), at.operands, strict=True) if isinstance(d, Span)]
-
-    def step(array: Array, one: tuple[Array, ...]) -> tuple[Array, None]:
-        row, *here = one
-        feed, starts = iter(here), iter(spans)
-        operands = [next(feed) if isinstance(d, Pick) else next(starts) for d in _dynamic(at)]
-        old = bind1(Gather(at.indexer._replace(mode=Mode.CLIP)), array, *operands)
-        new = ops.astype(combine(old, row), array.dtype)
-        return bind1(Scatter(at.indexer), array, new, *operands), None
-
-    start = x if not x.weak_type else ops.astype(x, x.dtype)
-    result: Array = ops.scan(step, start, (rows, *picks))[0]
-    return result
-
-
-def _dynamic(at: Selection) -> list[Pick | Span]:
-    return [d for d in at.indexer.dims if d[0] is None]
+        return self._if_true(combined(x, at, value, combine, unique_indices, prim))

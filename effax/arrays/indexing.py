@@ -15,7 +15,14 @@ from effax.arrays.device_array import DeviceArray
 from effax.arrays.operators import ops
 from effax.arrays.traced_array import TracedArray, concretization
 from effax.ir.dtypes import INT32, family
-from effax.ir.errors import BadIndex, BadSlice, BooleanIndexError, IllTyped, InconclusiveDimension
+from effax.ir.errors import (
+    BadArgument,
+    BadIndex,
+    BadSlice,
+    BooleanIndexError,
+    IllTyped,
+    InconclusiveDimension,
+)
 from effax.ir.indexing import Dim, Indexer, Layout, Mode, Pick, Span, layout, pick_shape
 from effax.ir.sizes import sliced
 from effax.ir.state import cached
@@ -28,22 +35,44 @@ class DynamicSpan(NamedTuple):
 
     start: object
     size: int
+    stride: int = 1
+
+    @property
+    def reach(self) -> int:
+        """The number of positions from the first to the last, both included."""
+        return (self.size - 1) * self.stride + 1 if self.size else 0
 
 
-def ds(start: ArrayLike, size: int) -> DynamicSpan:
+def ds(
+    start: ArrayLike | None, size: int | None = None, stride: int | None = None
+) -> DynamicSpan | slice:
     """Return an index of ``size`` positions from ``start``.
 
     Args:
-        start: integer scalar, clamped so that the slice fits, as in ``lax.dynamic_slice``.
+        start: integer scalar, clamped so that the slice fits, as in ``lax.dynamic_slice``; the
+            size of a slice from 0 if there is no ``size``; None for all positions, or from 0.
         size: static size.
+        stride: distance of positions, at least 1.
 
     Returns:
         Index for arrays and references.
 
+    Raises:
+        BadArgument: the stride is less than 1.
+
     >>> jnp.arange(5)[lax.ds(1, 2)]
     Array([1, 2], dtype=int32)
+    >>> jnp.arange(5)[lax.ds(1, 2, 3)]
+    Array([1, 4], dtype=int32)
     """
-    return DynamicSpan(start, operator.index(size))
+    step = 1 if stride is None else operator.index(stride)
+    if step < 1:
+        raise BadArgument("the stride of a slice is not positive", "at least 1", str(step))
+    if size is None:
+        if start is None:
+            return slice(None, None, stride)
+        return DynamicSpan(0, operator.index(start), step)  # type: ignore[arg-type]  # checked
+    return DynamicSpan(0 if start is None else start, operator.index(size), step)
 
 
 class Selection(NamedTuple):
@@ -378,9 +407,9 @@ def _slice(entry: slice, size: int, name: str) -> Span:
     if any(isinstance(e, TracedArray) for e in (entry.start, entry.stop, entry.step)):
         raise BadSlice(
             f"a slice of {name} has bounds that are traced, so its size is not known",
-            expected="static bounds",
+            expected="Array slice indices must have static start/stop/step",
             found=str(entry),
-            remedy="use `ds(start, size)` or `lax.dynamic_slice`, with a static size",
+            remedy="use `jax.ds(start, size)` or `lax.dynamic_slice`, with a static size",
         )
     try:
         if any(map(is_symbolic_dim, (size, entry.start, entry.stop))):
@@ -401,19 +430,20 @@ def _slice(entry: slice, size: int, name: str) -> Span:
 def _dynamic_slice(
     entry: DynamicSpan, size: int, axis: int, place: _IndexedArray
 ) -> tuple[Span, Array | None]:
-    if not 0 <= entry.size <= size:
+    if not entry.size >= 0 or entry.reach > size:
         raise BadIndex(
             f"a slice of {place.name} does not fit axis {axis}",
             expected=f"at most {size}",
-            found=str(entry.size),
+            found=str(entry.reach),
         )
     start = entry.start
     if isinstance(start, int | np.integer) and not isinstance(start, bool):
-        return Span(max(0, min(int(start), size - entry.size)), entry.size), None
+        first = max(0, min(int(start), size - entry.reach))
+        return Span(first, entry.size, entry.stride), None
     array = integer_positions(start, "the start of a slice")
     if isinstance(array, DeviceArray) and not array.shape:
         return _dynamic_slice(entry._replace(start=int(array)), size, axis, place)
-    return Span(None, entry.size), array
+    return Span(None, entry.size, entry.stride), array
 
 
 def _known_pick(index: DeviceArray, axis: int, place: _IndexedArray) -> tuple[Pick, Array | None]:

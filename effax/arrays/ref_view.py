@@ -233,7 +233,7 @@ def _step(axis: _Axis, entry: object, full: int, mode: Mode) -> _Axis | None:
             return None
         return _Axis(_moved(start, begin, step), n, step * stride)
     if isinstance(entry, DynamicSpan):
-        if step != 1 or not 0 <= entry.size <= size:
+        if step != 1 or entry.stride != 1 or not 0 <= entry.size <= size:
             return None
         first = operator.index(entry.start) if _is_int(entry.start) else as_value(entry.start)
         return _Axis(_moved(start, _clamped(first, size - entry.size), 1), entry.size)

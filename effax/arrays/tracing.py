@@ -220,6 +220,7 @@ class TraceOptions(NamedTuple):
         differs: the checked axes along which each input may vary.
         checked: whether variance is tracked along the axes in ``binds``.
         memory: the memory of another trace, of which this one is a part.
+        hoists: whether literals of enclosing traces become constants.
     """
 
     outers: Sequence[object] | None = None
@@ -230,6 +231,7 @@ class TraceOptions(NamedTuple):
     differs: Sequence[Names] | None = None
     checked: bool = False
     memory: dict[object, object] | None = None
+    hoists: bool = False
 
     def inputs(self, trace: Trace, types: Sequence[Type], names: Sequence[str]) -> list[object]:
         """Bind one input of ``trace`` for each type."""
@@ -317,6 +319,7 @@ def _traced(
     """Return the result of :func:`trace_flat`, and the trace weakly."""
     on_values = options.on_values is not False
     trace = Trace(handle, label, current_trace(), on_values, options.binds, options.checked)
+    trace.hoists = options.hoists
     if options.memory is not None:
         trace.memory = options.memory
     with tracing(trace):

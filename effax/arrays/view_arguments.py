@@ -48,6 +48,7 @@ class _Slice(NamedTuple):
 class _Span(NamedTuple):
     start: object
     size: int
+    stride: int
 
 
 class _Position(NamedTuple):
@@ -131,7 +132,7 @@ def _entries(index: object, children: list[object]) -> list[object]:
     if isinstance(index, slice):
         return [_Slice((index.start, index.stop, index.step))]
     if isinstance(index, DynamicSpan):
-        return [_Span(_entries(index.start, children)[0], index.size)]
+        return [_Span(_entries(index.start, children)[0], index.size, index.stride)]
     if isinstance(index, list):
         index = np.asarray(index)
     if isinstance(index, np.ndarray | DeviceArray) and index.dtype == np.bool_ and index.shape:
@@ -156,8 +157,8 @@ def _joined(index: object, children: Sequence[object]) -> object:
             return tuple([_joined(x, children) for x in entries])
         case _Slice(entries):
             return slice(*entries)
-        case _Span(start, size):
-            return DynamicSpan(_joined(start, children), size)
+        case _Span(start, size, stride):
+            return DynamicSpan(_joined(start, children), size, stride)
         case _Position(at):
             return children[at]
         case _:

@@ -222,9 +222,9 @@ def jaxprs_in_params(params: Mapping[str, object]) -> Iterator[Program]:
                 yield x.jaxpr
 
 
-def subjaxprs(jaxpr: Program) -> Iterator[Program]:
+def subjaxprs(jaxpr: Program | ClosedJaxpr) -> Iterator[Program]:
     """Return the programs in the equations of a program."""
-    return iter(subjaxprs_of(jaxpr))
+    return iter(subjaxprs_of(jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr))
 
 
 def check_jaxpr(jaxpr: Program) -> None:

@@ -97,6 +97,8 @@ class Trace:
         consumed: the operation that consumed a reference, by the number of its variable.
         on_values: whether Python may read values; not while a program is traced for compilation.
         folds: whether operations on concrete values run at once, and add no equation.
+        hoists: whether literals of enclosing traces become constants, so that closing over a value
+            and over a literal yield programs of one signature.
         memory: what is kept as long as the outermost trace, which nested traces share.
     """
 
@@ -117,6 +119,7 @@ class Trace:
         "consumed",
         "folds",
         "handles",
+        "hoists",
         "label",
         "memory",
         "names",
@@ -138,6 +141,7 @@ class Trace:
         self.parent: Trace | None = parent
         self.on_values: bool = on_values
         self.folds: bool = False
+        self.hoists: bool = False
         self.memory: dict[object, object] = {} if parent is None else parent.memory
         self.axes: Mapping[str, Axis] = {} if parent is None else parent.axes
         if binds:
@@ -231,7 +235,7 @@ class Trace:
         if not self._reaches(tracer):
             raise leak_error(tracer)
         atom = tracer.atom
-        if isinstance(atom, Lit):
+        if isinstance(atom, Lit) and not self._hoists_from(home):
             return atom
         return self.capture(tracer, atom.type, lambda: home.value_of(atom))
 
@@ -244,6 +248,15 @@ class Trace:
                 return True
             trace = trace.parent
         return trace is not None
+
+    def _hoists_from(self, home: Trace) -> bool:
+        """Return whether this trace or one between it and an enclosing one hoists literals."""
+        trace: Trace | None = self
+        while trace is not None and trace is not home:
+            if trace.hoists:
+                return True
+            trace = trace.parent
+        return False
 
     def emit(self, prim: Primitive, ins: tuple[Atom, ...]) -> tuple[Var, ...]:
         """Append an equation, with the user's line as its source."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from effax.lax.exchange import *
     from effax.lax.fft import *
     from effax.lax.foreach import *
+    from effax.lax.gather_scatter import *
     from effax.lax.index import *
     from effax.lax.nearest import *
     from effax.lax.parallel import *

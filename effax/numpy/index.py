@@ -14,6 +14,7 @@ from effax.arrays.binding import bind1
 from effax.arrays.conversion import as_value
 from effax.arrays.creation import filled
 from effax.arrays.device_array import DeviceArray
+from effax.arrays.index_modes import ModeLike, mode_name
 from effax.arrays.indexing import Selection, integer_positions, wrapped
 from effax.arrays.indexing import select as selection_of
 from effax.arrays.shapes import broadcast_to, ravel, reshape
@@ -135,7 +136,7 @@ def take(
     indices: ArrayLike,
     axis: int | None = None,
     out: None = None,
-    mode: str | None = None,
+    mode: ModeLike = None,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
     fill_value: ArrayLike | None = None,
@@ -166,6 +167,7 @@ def take(
     x, axis = (ravel(a), 0) if axis is None else (as_value(a, "the argument of take"), axis)
     place = plain_axis(axis, x.ndim, "take")
     at = integer_positions(indices, "the indices of take")
+    mode = mode_name(mode)
     size = x.shape[place]
     if size == 0 and at.size and mode not in ("fill", "drop"):
         raise BadIndex(
@@ -190,7 +192,7 @@ def take_along_axis(
     arr: ArrayLike,
     indices: ArrayLike,
     axis: int | None = -1,
-    mode: str | None = None,
+    mode: ModeLike = None,
     fill_value: ArrayLike | None = None,
     *,
     wrap_negative_indices: bool = True,
@@ -216,6 +218,7 @@ def take_along_axis(
     """
     x, axis = (ravel(arr), 0) if axis is None else (as_value(arr, "the argument"), axis)
     at = integer_positions(indices, "the indices of take_along_axis")
+    mode = mode_name(mode)
     if at.ndim != x.ndim:
         raise IllTyped(
             "take_along_axis takes indices of the rank of the array", f"{x.ndim} axes", str(at.type)

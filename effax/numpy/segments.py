@@ -7,6 +7,7 @@ from typing import Final, Literal
 import effax.numpy as jnp
 from effax.arrays.array import Array, ArrayLike
 from effax.arrays.conversion import as_value
+from effax.arrays.index_modes import ModeLike
 from effax.arrays.shared_docs import shared_docs
 from effax.ir.errors import IllTyped
 from effax.ir.prims.reduce import greatest, lowest
@@ -33,7 +34,7 @@ def segment_sum(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     bucket_size: int | None = None,
-    mode: str | None = None,
+    mode: ModeLike = None,
 ) -> Array:
     """Return the sum of the rows of each segment: ``out[k] = sum(data[segment_ids == k])``.
 
@@ -55,7 +56,7 @@ def segment_prod(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     bucket_size: int | None = None,
-    mode: str | None = None,
+    mode: ModeLike = None,
 ) -> Array:
     """Return the product of the rows of each segment.
 
@@ -80,7 +81,7 @@ def segment_max(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     bucket_size: int | None = None,
-    mode: str | None = None,
+    mode: ModeLike = None,
 ) -> Array:
     """Return the maximum of the rows of each segment.
 
@@ -105,7 +106,7 @@ def segment_min(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     bucket_size: int | None = None,
-    mode: str | None = None,
+    mode: ModeLike = None,
 ) -> Array:
     """Return the minimum of the rows of each segment.
 
@@ -124,7 +125,7 @@ def _segments(
     data: ArrayLike,
     segment_ids: ArrayLike,
     num_segments: int | None,
-    mode: str | None,
+    mode: ModeLike,
 ) -> Array:
     x, ids = as_value(data, "data"), as_value(segment_ids, "segment_ids")
     if not jnp.issubdtype(ids.dtype, jnp.integer) or x.shape[: ids.ndim] != ids.shape:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, fields, is_dataclass
 from functools import partial
@@ -28,12 +29,15 @@ def register_pytree_node(
         flatten_func: returns the children, and auxiliary data that is compared by ``==``.
         unflatten_func: returns an instance from auxiliary data and children.
     """
-    optree.register_pytree_node(
-        cls,  # type: ignore[arg-type]  # optree declares a Collection; it only calls the functions
-        cast("PyTree", flatten_func),
-        cast("PyTree", unflatten_func),
-        namespace=NAMESPACE,
-    )
+    with warnings.catch_warnings():
+        # A named tuple may have a structure of its own; optree warns of that.
+        warnings.filterwarnings("ignore", message=".* is a subclass of `collections.namedtuple`")
+        optree.register_pytree_node(
+            cls,  # type: ignore[arg-type]  # optree declares a Collection, and calls the functions
+            cast("PyTree", flatten_func),
+            cast("PyTree", unflatten_func),
+            namespace=NAMESPACE,
+        )
 
 
 class KeyedEntry(optree.PyTreeEntry):

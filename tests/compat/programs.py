@@ -6,7 +6,6 @@ import ast
 import math
 import re
 import subprocess
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -15,12 +14,6 @@ ROOT: Final = Path(__file__).parents[2]
 HERE: Final = Path(__file__).parent
 PYTHON: Final = ROOT / ".venv-compat" / "bin" / "python"
 """An environment with the libraries, without JAX and without effax."""
-
-LACKING: Final[Mapping[str, str]] = {
-    "optimistix_solvers": "true_fun returns a different structure than false_fun",
-    "numpyro_svi": "effax lacks jax.lax.scatter_add",
-}
-"""Programs that do not run yet, by name: the end of the error that each raises."""
 
 PACKAGES: Final = {"haiku": "dm-haiku", "flax_linen": "flax", "flax_nnx": "flax"}
 """Packages whose libraries have another name."""
@@ -112,10 +105,9 @@ def table() -> str:
 
 
 def _row(program: Program) -> str:
-    library, reason = program.library, LACKING.get(program.name)
-    title = program.title if reason is None else f"{program.title}: not yet ({reason})"
+    library = program.library
     named = f"{library} | {version(library)}" if library else "JAX alone | "
-    return f"| {named.replace('_', '.')} | {title} |"
+    return f"| {named.replace('_', '.')} | {program.title} |"
 
 
 def version(library: str) -> str:

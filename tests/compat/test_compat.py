@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests.compat.programs import (
-    LACKING,
     LIBRARIES,
     PYTHON,
     ROOT,
@@ -31,9 +30,6 @@ installed = pytest.mark.skipif(
 @pytest.mark.parametrize("program", [*LIBRARIES, *SCRIPTS], ids=lambda program: program.name)
 def test_a_program_prints_what_it_prints_on_jax(program: Program) -> None:
     run = program.run(PYTHON, "-m", "effax.drop_in", path=str(ROOT))
-    if program.name in LACKING:
-        assert run.returncode and LACKING[program.name] in run.stderr, run.stderr
-        return
     assert not run.returncode, run.stderr
     differs = difference(run.stdout, program.stored.read_text("utf-8"))
     assert differs is None, differs

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-import effax.numpy as jnp
 from effax import tree
 from effax.arrays.array import Array
 from effax.arrays.conversion import as_value
-from effax.arrays.promotion import yields
+from effax.arrays.promotion import converted, yields
 from effax.arrays.ref import Ref
 from effax.arrays.tracing import arg_names, label_of
 from effax.effects import Rule
 from effax.ir.errors import IllTyped, RefError
 from effax.ir.trace import alias_error, identity, shown_ref
-from effax.ir.types import Type
+from effax.ir.types import ArrayType, Type
 
 
 def cast_result(value: object, type_: Type, what: str) -> Array:
@@ -23,7 +22,7 @@ def cast_result(value: object, type_: Type, what: str) -> Array:
     fits = x.dtype == type_.dtype or yields(x.type, type_.dtype, x, rounds=True)
     if x.shape != type_.shape or not fits:
         raise IllTyped(f"{what} has the wrong type", expected=str(type_), found=str(x.type))
-    return jnp.astype(x, type_.dtype)
+    return converted(x, type_.dtype, isinstance(type_, ArrayType) and type_.weak)
 
 
 def check_pair(result: object, what: str, pair: str) -> tuple[object, object]:

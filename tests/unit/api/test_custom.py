@@ -276,3 +276,15 @@ def test_a_rule_of_a_converted_closure_closes_over_nothing() -> None:
     dc, dx = effax.grad(solve, (0, 1))(jnp.ones(2), 2 * jnp.ones(2))
     np.testing.assert_allclose(dc, 100 * np.ones(2))
     np.testing.assert_allclose(dx, 20 * np.ones(2))
+
+
+def test_results_of_rules_are_as_weak_as_those_of_the_function() -> None:
+    @effax.custom_vjp
+    def doubled(x: Any) -> Any:
+        return x * 2.0
+
+    doubled.defvjp(lambda x: (jnp.asarray(x * 2.0, float), ()), lambda _, ct: (ct * 2,))
+    value, pullback = jax.vjp(doubled, 1.0)
+    assert value.weak_type
+    assert pullback(1.0)[0].weak_type
+    assert not jax.vjp(doubled, jnp.ones(()))[0].weak_type

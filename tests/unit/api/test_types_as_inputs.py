@@ -116,3 +116,22 @@ def test_arrays_of_the_shape_of_a_type() -> None:
     struct = jax.ShapeDtypeStruct((2,), "int8")
     assert jnp.zeros_like(struct).type is array_type((2,), "int8")
     assert jnp.full_like(struct, 7, "float32").tolist() == [7.0, 7.0]
+
+
+def test_a_program_has_one_constant_for_each_closed_over_value_of_an_enclosing_trace() -> None:
+    n_consts: list[int] = []
+
+    def count(state: tuple[jax.Array, jax.Array]) -> None:
+        def body(x: jax.Array, _: None) -> tuple[jax.Array, None]:
+            return x * state[1] + state[0], None
+
+        closed = jax.make_jaxpr(lambda x: jax.lax.scan(body, x, None, 2)[0])(1.0)
+        n_consts.append(len(closed.consts))
+
+    def traced(x: jax.Array) -> jax.Array:
+        count((jnp.array(0.0), x))
+        count((x, x + 1))
+        return x
+
+    jax.jit(traced)(jnp.ones(()))
+    assert n_consts == [2, 2]

@@ -17,7 +17,7 @@ from effax.arrays.array import Array
 from effax.arrays.indexing import ds
 from effax.arrays.ref import Ref
 from effax.arrays.ref_functions import new_ref
-from effax.ir.errors import BadIndex, ConcretizationError, IllTyped
+from effax.ir.errors import BadArgument, BadIndex, ConcretizationError, IllTyped
 from tests.unit.numpy.tracing import run_traced, traced
 
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=4, min_side=1, max_side=4)
@@ -444,3 +444,18 @@ def test_a_scalar_known_index_is_a_position() -> None:
     x = jnp.asarray(X)
     np.testing.assert_array_equal(np.asarray(x[jnp.int32(-1)]), X[-1])
     np.testing.assert_array_equal(np.asarray(x[np.int64(1), np.array(2)]), X[1, 2])
+
+
+def test_a_slice_from_a_dynamic_start_has_a_stride() -> None:
+    x = jnp.arange(10)
+    assert ds(None) == slice(None)
+    assert x[ds(3)].tolist() == [0, 1, 2]
+    assert x[ds(1, 3, 4)].tolist() == [1, 5, 9]
+    assert effax.jit(lambda i: x[ds(i, 3, 4)])(5).tolist() == [1, 5, 9]  # it is clamped
+    ref = new_ref(x)
+    effax.jit(lambda ref, i: ref.at[ds(i, 3, 4)].set(0))(ref, 1)
+    assert ref[...].tolist() == [0, 0, 2, 3, 4, 0, 6, 7, 8, 0]
+    with pytest.raises(BadIndex, match="does not fit"):
+        x[ds(0, 4, 4)]
+    with pytest.raises(BadArgument, match="stride"):
+        ds(0, 4, 0)

@@ -254,6 +254,17 @@ def rooted(x: Any) -> Any:
     return lax.custom_root(lambda y: y**3 + y - x, x, newton, lambda g, b: b / g(jnp.ones_like(b)))
 
 
+STARTS = np.array([[1], [0]], np.int32)
+SCATTERS = ("scatter", "scatter_add", "scatter_sub", "scatter_mul", "scatter_min", "scatter_max")
+SLIDING = lax.ScatterDimensionNumbers((1,), (), (0,))
+
+
+def scattered(name: str) -> Call:
+    """Return a call of a scatter of two windows that overlap."""
+    function = getattr(lax, name)
+    return Call(lambda x, u: function(x, STARTS, u, SLIDING), (X, point(2, 2, seed=4)))
+
+
 LAX: Table = {
     **on(
         "abs asinh atan cbrt ceil conj cos cosh cumlogsumexp cummax cummin cumprod cumsum erf "
@@ -337,7 +348,9 @@ LAX: Table = {
             "dynamic_update_slice_in_dim": (M, point(1, 3), [1, 0]),
             "expand_dims": (X, [(0,)]),
             "full_like": (X, S, []),
+            "gather": (X, [STARTS, lax.GatherDimensionNumbers((1,), (), (0,)), (2,)]),
             "index_in_dim": (M, [1, 1]),
+            "index_take": (M, [[STARTS[:, 0]], (1,)]),
             "integer_pow": (X, [3]),
             "integer_pow down": (X, [-2]),
             "pad": (M, S, [((1, 0, 1), (-1, 2, 0))]),
@@ -373,6 +386,13 @@ LAX: Table = {
     "map": Call(lambda m, x: lax.map(lambda row: row * jnp.sin(x), m), (M, X)),
     "real": Call(lambda x, y: lax.real(lax.complex(x, y) * lax.complex(x, y)), (X, Y)),
     "scan": Call(lambda x, c: lax.scan(lambda c, t: (c * t, jnp.sin(c)), c, x), (X, S)),
+    **{
+        f"scatter{n}": scattered(f"scatter{n}")
+        for n in ("", "_add", "_sub", "_mul", "_min", "_max")
+    },
+    "scatter_apply": Call(
+        lambda x: lax.scatter_apply(x, STARTS, jnp.sin, SLIDING, update_shape=(2, 2)), (X,)
+    ),
     "select": Call(partial(lax.select, MASK), (X, Y)),
     "select_n": Call(partial(lax.select_n, I), (X, Y, Z)),
     "sort of two": Call(lambda x, y: lax.sort((x, y), num_keys=2), (X, Y)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -218,3 +219,18 @@ def test_a_class_that_flattens_to_something_else_is_named(flattened: Any) -> Non
     tree.register_pytree_node(Bad, lambda _: flattened, lambda *_: Bad())
     with pytest.raises(IllTyped, match="must return \\(children, aux_data\\)"):
         tree.flatten(Bad())
+
+
+def test_a_named_tuple_may_have_a_structure_of_its_own_without_a_warning() -> None:
+    class Pair(NamedTuple):
+        first: int
+        second: int
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        jax.tree_util.register_pytree_node(
+            Pair,
+            lambda p: ((p.first,), p.second),
+            lambda second, first: Pair(next(iter(first)), second),
+        )
+    assert tree_util.tree_leaves(Pair(1, 2)) == [1]
