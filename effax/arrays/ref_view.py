@@ -15,7 +15,8 @@ import numpy as np
 
 from effax.arrays.array import Array, ArrayLike
 from effax.arrays.conversion import as_value
-from effax.arrays.indexing import DynamicSpan, ds, select
+from effax.arrays.dynamic_span import DynamicSpan, ds
+from effax.arrays.indexing import select
 from effax.arrays.not_array import NotAnArray
 from effax.arrays.operators import ops
 from effax.arrays.ref import Ref

@@ -17,7 +17,7 @@ from effax import tree
 from effax.arrays.array import Array
 from effax.arrays.binding import Operand
 from effax.arrays.device_array import DeviceArray
-from effax.arrays.indexing import DynamicSpan
+from effax.arrays.dynamic_span import DynamicSpan
 from effax.arrays.ref import Ref
 from effax.arrays.ref_functions import freeze, new_ref
 from effax.arrays.ref_view import RefView

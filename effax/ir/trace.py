@@ -103,29 +103,10 @@ class Trace:
     """
 
     __slots__ = (
-        "__weakref__",
-        "_captures",
-        "_differs",
-        "_input_names",
-        "_inputs",
-        "_known",
-        "_n_evaluated",
-        "_origins",
-        "_values",
-        "alive",
-        "axes",
-        "builder",
-        "checked",
-        "consumed",
-        "folds",
-        "handles",
-        "hoists",
-        "label",
-        "memory",
-        "names",
-        "on_values",
-        "parent",
-    )
+        "__weakref__", "_captures", "_differs", "_input_names", "_inputs", "_known",
+        "_n_evaluated", "_origins", "_values", "alive", "axes", "builder", "checked", "consumed",
+        "folds", "handles", "hoists", "label", "memory", "names", "on_values", "parent",
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from effax.arrays.array import Array, ArrayLike
 from effax.arrays.axes import plain_axes, plain_axis, plain_shape
 from effax.arrays.binding import Operand, bind1
 from effax.arrays.conversion import as_value
-from effax.arrays.indexing import ds
+from effax.arrays.dynamic_span import ds
 from effax.arrays.joining import unstack
 from effax.arrays.shared_docs import shared_docs
 from effax.ir import prims

@@ -25,10 +25,9 @@ from effax.ir.errors import BadArgument
 from effax.ir.primitive import Primitive
 from effax.ir.prims import collective as c
 from effax.ir.scope import named_axis
-from effax.tree import PyTree
 
 __all__ = [
-    "all_gather", "all_to_all", "axis_index", "axis_size", "pargmax", "pargmin", "pbroadcast",
+    "all_gather", "all_to_all", "axis_index", "axis_size", "pbroadcast",
     "pcast", "pmax", "pmean", "pmin", "ppermute", "pshuffle", "psum", "psum_scatter", "pswapaxes",
     "pvary",
 ]  # fmt: skip
@@ -39,7 +38,7 @@ AxisName = str | Sequence[str]
 """Name of an axis, or several."""
 
 
-_COLLECTIVE: Final = {
+COLLECTIVE: Final = {
     "x": "tree of arrays.",
     "axis_name": "name of an axis, or several names, which act as one axis.",
     "axis_index_groups": "unsupported, must be None.",
@@ -114,7 +113,7 @@ def psum(
     return made
 
 
-@shared_docs(_COLLECTIVE, "Tree like ``x``.")
+@shared_docs(COLLECTIVE, "Tree like ``x``.")
 def pmean(
     x: T, axis_name: AxisName, *, axis_index_groups: Sequence[Sequence[int]] | None = None
 ) -> T:
@@ -129,7 +128,7 @@ def pmean(
     return made
 
 
-@shared_docs(_COLLECTIVE, "Tree like ``x``.")
+@shared_docs(COLLECTIVE, "Tree like ``x``.")
 def pmax(
     x: T, axis_name: AxisName, *, axis_index_groups: Sequence[Sequence[int]] | None = None
 ) -> T:
@@ -142,7 +141,7 @@ def pmax(
     return _reduced(x, _axes(axis_name, "pmax"), "pmax", c.Pmax)
 
 
-@shared_docs(_COLLECTIVE, "Tree like ``x``.")
+@shared_docs(COLLECTIVE, "Tree like ``x``.")
 def pmin(
     x: T, axis_name: AxisName, *, axis_index_groups: Sequence[Sequence[int]] | None = None
 ) -> T:
@@ -153,33 +152,6 @@ def pmin(
     """
     _no_groups(axis_index_groups, "pmin")
     return _reduced(x, _axes(axis_name, "pmin"), "pmin", c.Pmin)
-
-
-@shared_docs(_COLLECTIVE, "Tree like ``x``, of int32; the least index where several are equal.")
-def pargmax(x: PyTree, axis_name: AxisName) -> PyTree:
-    """Return the index along named axes of the maximum.
-
-    >>> jax.vmap(lambda x: lax.pargmax(x, "i"), axis_name="i")(jnp.array([1, 2]))
-    Array([1, 1], dtype=int32)
-    """
-    return _index_of(x, pmax(x, axis_name), axis_name)
-
-
-@shared_docs(_COLLECTIVE, "Tree like ``x``, of int32; the least index where several are equal.")
-def pargmin(x: PyTree, axis_name: AxisName) -> PyTree:
-    """Return the index along named axes of the minimum.
-
-    >>> jax.vmap(lambda x: lax.pargmin(x, "i"), axis_name="i")(jnp.array([1, 2]))
-    Array([0, 0], dtype=int32)
-    """
-    return _index_of(x, pmin(x, axis_name), axis_name)
-
-
-def _index_of(x: PyTree, found: PyTree, axis_name: AxisName) -> PyTree:
-    """Return the least index along named axes at which trees of arrays are equal."""
-    place, size = axis_index(axis_name), axis_size(axis_name)
-    places = tree.map(lambda a, b: ops.where(ops.equal(a, b), place, size), x, found)
-    return pmin(places, axis_name)
 
 
 def axis_size(axis_name: AxisName) -> int:
@@ -474,7 +446,7 @@ def pbroadcast(x: T, axis_name: AxisName, source: int) -> T:
     return made
 
 
-@shared_docs(_COLLECTIVE, "Tree like ``x``.")
+@shared_docs(COLLECTIVE, "Tree like ``x``.")
 def pvary(x: T, axis_name: AxisName) -> T:
     """Return ``x``, typed as varying along named axes.
 

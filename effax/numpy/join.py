@@ -13,7 +13,7 @@ from effax.arrays.axes import plain_axis, sequence_of, static_int
 from effax.arrays.binding import bind1
 from effax.arrays.conversion import as_value
 from effax.arrays.device_array import DeviceArray
-from effax.arrays.indexing import ds
+from effax.arrays.dynamic_span import ds
 from effax.arrays.joining import Arrays, concatenate, listed, stack, tile, unstack
 from effax.arrays.shapes import (
     atleast_1d,

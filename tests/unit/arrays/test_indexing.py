@@ -14,7 +14,7 @@ import effax
 import effax.numpy as jnp
 from effax import ref
 from effax.arrays.array import Array
-from effax.arrays.indexing import ds
+from effax.arrays.dynamic_span import ds
 from effax.arrays.ref import Ref
 from effax.arrays.ref_functions import new_ref
 from effax.ir.errors import BadArgument, BadIndex, ConcretizationError, IllTyped
