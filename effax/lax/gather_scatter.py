@@ -12,7 +12,6 @@ from effax.arrays.combining import Combine, combined
 from effax.arrays.conversion import as_value
 from effax.arrays.index_modes import GatherScatterMode, ModeLike
 from effax.arrays.indexing import Selection, integer_positions
-from effax.arrays.joining import stack
 from effax.arrays.operators import ops
 from effax.arrays.shapes import reshape
 from effax.arrays.shared_docs import shared_docs
@@ -32,8 +31,8 @@ from effax.lax.dimension_numbers import (
 )
 
 __all__ = [
-    "GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers", "gather",
-    "index_take", "scatter", "scatter_add", "scatter_apply", "scatter_max", "scatter_min",
+    "GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers", "gather", "scatter",
+    "scatter_add", "scatter_apply", "scatter_max", "scatter_min",
     "scatter_mul", "scatter_sub",
 ]  # fmt: skip
 
@@ -109,33 +108,6 @@ def _selected(x: Array, starts: Array, windows: Windows, mode: Mode) -> tuple[Ar
         return x, windows.selection(starts, mode)
     zeros = full((*windows.batch, 1), 0, starts.dtype)
     return reshape(x, (1, *x.shape)), windows.led().selection(zeros, mode)
-
-
-def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -> Array:
-    """Return the slices of an array at index vectors, modulo the sizes of the axes.
-
-    Args:
-        src: array.
-        idxs: a vector of integers for each of ``axes``.
-        axes: axes to index.
-
-    Returns:
-        Array of shape (n, ...) for vectors of n integers, without ``axes``.
-
-    Raises:
-        IllTyped: vectors are not integers, or of several lengths.
-
-    >>> lax.index_take(jnp.arange(6).reshape(3, 2), [jnp.array([2, 4])], (0,))
-    Array([[4, 5],
-           [2, 3]], dtype=int32)
-    """
-    x = as_value(src, "the array of index_take")
-    found = [integer_positions(i, "an index of index_take") for i in idxs]
-    starts = stack([ops.remainder(i, x.shape[a]) for i, a in zip(found, axes, strict=True)], 1)
-    sizes = [1 if i in axes else n for i, n in enumerate(x.shape)]
-    inside = range(1, x.ndim - len(axes) + 1)
-    numbers = GatherDimensionNumbers(tuple(inside), tuple(sorted(axes)), tuple(axes))
-    return gather(x, starts, numbers, sizes)
 
 
 def _updated(

@@ -350,7 +350,6 @@ LAX: Table = {
             "full_like": (X, S, []),
             "gather": (X, [STARTS, lax.GatherDimensionNumbers((1,), (), (0,)), (2,)]),
             "index_in_dim": (M, [1, 1]),
-            "index_take": (M, [[STARTS[:, 0]], (1,)]),
             "integer_pow": (X, [3]),
             "integer_pow down": (X, [-2]),
             "pad": (M, S, [((1, 0, 1), (-1, 2, 0))]),
