@@ -38,7 +38,7 @@ AxisName = str | Sequence[str]
 """Name of an axis, or several."""
 
 
-COLLECTIVE: Final = {
+_COLLECTIVE: Final = {
     "x": "tree of arrays.",
     "axis_name": "name of an axis, or several names, which act as one axis.",
     "axis_index_groups": "unsupported, must be None.",
@@ -113,7 +113,7 @@ def psum(
     return made
 
 
-@shared_docs(COLLECTIVE, "Tree like ``x``.")
+@shared_docs(_COLLECTIVE, "Tree like ``x``.")
 def pmean(
     x: T, axis_name: AxisName, *, axis_index_groups: Sequence[Sequence[int]] | None = None
 ) -> T:
@@ -128,7 +128,7 @@ def pmean(
     return made
 
 
-@shared_docs(COLLECTIVE, "Tree like ``x``.")
+@shared_docs(_COLLECTIVE, "Tree like ``x``.")
 def pmax(
     x: T, axis_name: AxisName, *, axis_index_groups: Sequence[Sequence[int]] | None = None
 ) -> T:
@@ -141,7 +141,7 @@ def pmax(
     return _reduced(x, _axes(axis_name, "pmax"), "pmax", c.Pmax)
 
 
-@shared_docs(COLLECTIVE, "Tree like ``x``.")
+@shared_docs(_COLLECTIVE, "Tree like ``x``.")
 def pmin(
     x: T, axis_name: AxisName, *, axis_index_groups: Sequence[Sequence[int]] | None = None
 ) -> T:
@@ -446,7 +446,7 @@ def pbroadcast(x: T, axis_name: AxisName, source: int) -> T:
     return made
 
 
-@shared_docs(COLLECTIVE, "Tree like ``x``.")
+@shared_docs(_COLLECTIVE, "Tree like ``x``.")
 def pvary(x: T, axis_name: AxisName) -> T:
     """Return ``x``, typed as varying along named axes.
 

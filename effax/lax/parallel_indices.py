@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from effax import tree
 from effax.arrays.operators import ops
-from effax.arrays.shared_docs import shared_docs
-from effax.lax.parallel import COLLECTIVE, AxisName, axis_index, axis_size, pmax, pmin
+from effax.lax.parallel import AxisName, axis_index, axis_size, pmax, pmin
 from effax.tree import PyTree
 
 __all__ = ["pargmax", "pargmin"]
 
 
-@shared_docs(COLLECTIVE, "Tree like ``x``, of int32; the least index where several are equal.")
 def pargmax(x: PyTree, axis_name: AxisName) -> PyTree:
     """Return the index along named axes of the maximum.
+
+    Args:
+        x: tree of arrays.
+        axis_name: name of an axis, or several names, which act as one axis.
+
+    Returns:
+        Tree like ``x``, of int32; the least index where several are equal.
 
     >>> jax.vmap(lambda x: lax.pargmax(x, "i"), axis_name="i")(jnp.array([1, 2]))
     Array([1, 1], dtype=int32)
@@ -21,9 +26,15 @@ def pargmax(x: PyTree, axis_name: AxisName) -> PyTree:
     return _index_of(x, pmax(x, axis_name), axis_name)
 
 
-@shared_docs(COLLECTIVE, "Tree like ``x``, of int32; the least index where several are equal.")
 def pargmin(x: PyTree, axis_name: AxisName) -> PyTree:
-    """Return the index along named axes of the minimum.
+    """Return the index along named axes of the minimum; see :func:`pargmax`.
+
+    Args:
+        x: tree of arrays.
+        axis_name: name of an axis, or several names, which act as one axis.
+
+    Returns:
+        Tree like ``x``, of int32; the least index where several are equal.
 
     >>> jax.vmap(lambda x: lax.pargmin(x, "i"), axis_name="i")(jnp.array([1, 2]))
     Array([0, 0], dtype=int32)
