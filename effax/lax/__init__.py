@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from effax.lax.index import *
     from effax.lax.nearest import *
     from effax.lax.parallel import *
-    from effax.lax.parallel_indices import *
     from effax.lax.patches import *
     from effax.lax.placement import *
     from effax.lax.polynomials import *

@@ -27,9 +27,8 @@ from effax.ir.prims import collective as c
 from effax.ir.scope import named_axis
 
 __all__ = [
-    "all_gather", "all_to_all", "axis_index", "axis_size", "pbroadcast",
-    "pcast", "pmax", "pmean", "pmin", "ppermute", "pshuffle", "psum", "psum_scatter", "pswapaxes",
-    "pvary",
+    "all_gather", "all_to_all", "axis_index", "axis_size", "pbroadcast", "pcast", "pmax", "pmean",
+    "pmin", "ppermute", "pshuffle", "psum", "psum_scatter", "pswapaxes", "pvary",
 ]  # fmt: skip
 
 T = TypeVar("T")

@@ -155,6 +155,7 @@ div eq erf erfc exp exp2 expm1 floor ge gt imag integer_pow is_finite le log log
 max min mul ne neg nextafter population_count pow real reciprocal rem round rsqrt select
 select_n shift_left shift_right_arithmetic shift_right_logical sign sin sinh sqrt square
 stop_gradient sub tan tanh
+effax.lax.exchange: pargmax pargmin
 effax.lax.fft: FftType fft
 effax.lax.foreach: foreach
 effax.lax.gather_scatter: GatherDimensionNumbers GatherScatterMode ScatterDimensionNumbers
@@ -164,7 +165,6 @@ dynamic_update_index_in_dim dynamic_update_slice dynamic_update_slice_in_dim ind
 effax.lax.nearest: approx_max_k approx_min_k
 effax.lax.parallel: all_gather all_to_all axis_index axis_size pbroadcast pcast pmax pmean pmin
 ppermute pshuffle psum psum_scatter pswapaxes pvary
-effax.lax.parallel_indices: pargmax pargmin
 effax.lax.patches: conv_general_dilated_local conv_general_dilated_patches
 conv_general_permutations conv_general_shape_tuple conv_shape_tuple conv_transpose_shape_tuple
 reduce_window_shape_tuple

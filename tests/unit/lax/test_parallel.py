@@ -271,10 +271,3 @@ def test_bad_arguments_of_collectives(name: str) -> None:
     fun, error, says = REFUSED[name]
     with pytest.raises(error, match=says):
         over_i(fun)(X)
-
-
-def test_the_index_of_an_extreme_is_the_least() -> None:
-    x = jnp.array([3.0, 1.0, 3.0, 1.0])
-    found = jax.vmap(lambda x: (lax.pargmax(x, "i"), lax.pargmin({"a": x}, "i")), axis_name="i")(x)
-    assert found[0].tolist() == [0] * 4
-    assert found[1]["a"].tolist() == [1] * 4
