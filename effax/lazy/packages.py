@@ -52,7 +52,7 @@ def _value(package: str, name: str) -> object:
             return _loaded(origin)
         except (ImportError, AttributeError):
             pass  # It has moved since the index was written.
-    if not name.startswith("__"):
+    if not name.startswith("__") or name.startswith("__array"):
         # The import system asks a package for a name before it imports a module of that name.
         if find_spec(f"{package}.{name}") is not None:
             return import_module(f"{package}.{name}")
