@@ -9,6 +9,7 @@ from types import FunctionType
 from typing import Final, NamedTuple, TypeGuard, TypeVar, cast
 from weakref import WeakKeyDictionary, WeakSet, ref
 
+from effax.api.call_keys import TRACED, Leaves, ShortKey, flat_key, flat_leaves
 from effax.api.dispatch import Runner
 from effax.api.static import StaticArgs, StaticValues
 from effax.arrays.config import config
@@ -34,14 +35,14 @@ BOUND_OF_ALL: Final = 1024
 Beyond it, the function with the most entries loses its oldest one.
 """
 
+KINDS: Final = 8
+"""The most calls of an entry that are tried in an index: numbers and arrays share an entry."""
+
 WITH_TYPE: Final = (DeviceArray, EagerRef)
 """The classes of which every instance has its type as the attribute ``_type``."""
 
 K = TypeVar("K")
 V = TypeVar("V")
-
-ShortKey = tuple[object, ...]
-"""A key of one of the two indices: a flat tuple, which is quicker to make than a signature."""
 
 
 class CallSignature(NamedTuple):
@@ -69,11 +70,12 @@ class CallSignature(NamedTuple):
 class CacheEntry:
     """A traced call, and the function that runs it once it is compiled."""
 
-    __slots__ = ("flat", "lock", "runner")
+    __slots__ = ("flat", "indexed", "lock", "runner")
 
     def __init__(self, flat: FlatFunction) -> None:
         self.flat: FlatFunction = flat
         self.runner: Runner | None = None
+        self.indexed: int = 0
         # Of several threads that call first, one compiles.
         self.lock: Final = RLock()
 
@@ -115,18 +117,21 @@ class CallCache:
     Each table is bounded by ``BOUND``. What leaves ``entries`` leaves the indices too, and with it
     the executable is freed, unless another function has the same program.
 
-    Two indices find the runner of an entry from a key that is quicker to make than a signature:
+    Three indices find the runner of an entry from a key that is quicker to make than a signature:
 
     - ``by_types``, where all arguments are positional, and arrays or references with memory;
-    - ``by_structure``, where they are trees of these, by the structure that XLA's own flattening
+    - ``by_kind``, where they are any kind of leaf, or static, or passed by keyword;
+    - ``by_structure``, where they are trees of leaves, by the structure that XLA's own flattening
       returns, which flattens in C++ what ``tree.flatten`` does in two steps.
 
     An entry is removed when a static argument is collected that is compared by identity.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, static: StaticArgs) -> None:
+        self.static = static
         self.entries: dict[CallSignature, CacheEntry] = {}
         self.by_types: dict[ShortKey, Runner] = {}
+        self.by_kind: dict[ShortKey, tuple[Runner, Leaves]] = {}
         self.by_structure: dict[ShortKey, Runner] = {}
         with _live.lock:
             _live.caches.add(self)
@@ -161,38 +166,54 @@ class CallCache:
                 for table in (self.by_types, self.by_structure):
                     for key in [k for k, runner in table.items() if runner in gone]:
                         del table[key]
+                for key in [k for k, (runner, _) in self.by_kind.items() if runner in gone]:
+                    del self.by_kind[key]
 
     def index(
         self,
         args: Sequence[object],
         kwargs: Mapping[str, object],
         leaves: Sequence[object],
+        types: Sequence[Type],
         runner: Runner,
     ) -> None:
         """Add a call to the index that covers it, if one does."""
-        if not _all_with_type(leaves):
+        has_static = any(self.static)
+        if not (kwargs or has_static) and _all_with_type(args):
+            _insert(self.by_types, (config.call_key, *[x._type for x in args]), runner)
             return
-        if not kwargs and _all_with_type(args):
-            _insert(self.by_types, (config.call_key, *[x._type for x in leaves]), runner)
-            return
+        picked = flat_leaves(self.static, args, kwargs, leaves, types)
         try:
-            found, key = _structured(args, kwargs)
+            if picked is not None:
+                key = flat_key(self.static, args, kwargs)
+                _insert(self.by_kind, key, (runner, picked))
+            elif not has_static:
+                found, key = _structured(args, kwargs)
+                # User-defined nodes may be leaves for XLA, or have their leaves in another order.
+                if len(found) == len(leaves) and all(map(is_, found, leaves)):
+                    _insert(self.by_structure, key, runner)
         except NO_KEY:
             return
-        # User-defined nodes may be leaves for XLA, or have their leaves in another order.
-        if len(found) == len(leaves) and all(map(is_, found, leaves)):
-            _insert(self.by_structure, key, runner)
 
-    def find_by_structure(
+    def find(
         self, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> tuple[Runner, Sequence[object]] | None:
-        """Return the runner of a call on trees, and the leaves to run it on."""
-        try:
-            leaves, key = _structured(args, kwargs)
-        except NO_KEY:
-            return None
-        runner = self.by_structure.get(key)
-        return None if runner is None else (runner, leaves)
+        """Return the runner of a call, and the leaves to run it on; None where no index has it."""
+        if self.by_kind:
+            try:
+                warm = self.by_kind.get(flat_key(self.static, args, kwargs))
+            except KeyError:
+                warm = None
+            if warm is not None:
+                return warm[0], warm[1].of(args, kwargs)
+        if self.by_structure:
+            try:
+                leaves, key = _structured(args, kwargs)
+            except NO_KEY:
+                return None
+            runner = self.by_structure.get(key)
+            return None if runner is None else (runner, leaves)
+        return None
 
     def remove_stale(self) -> None:
         """Remove the entries of which a static argument has been collected."""
@@ -205,6 +226,7 @@ class CallCache:
         with _live.lock:
             self.entries.clear()
             self.by_types.clear()
+            self.by_kind.clear()
             self.by_structure.clear()
 
 
@@ -215,17 +237,17 @@ _shared: Final[WeakKeyDictionary[object, dict[StaticArgs, CallCache]]] = WeakKey
 def cache_of(fun: object, static: StaticArgs) -> CallCache:
     """Return the cache of a function, which all jitted functions of it without options share."""
     if type(fun) is not FunctionType:
-        return CallCache()
+        return CallCache(static)
     with _live.lock:
         own = _shared.setdefault(fun, {})
         if len(_shared) > BOUND:
             del _shared[next(iter(_shared))]
-        return own.setdefault(static, CallCache())
+        return own.setdefault(static, CallCache(static))
 
 
 register_cache(Cache("effax.api.call_cache._shared", BOUND, _shared.clear, lambda: len(_shared)))
 
-NO_KEY: Final = (AttributeError, TypeError, ValueError, RecursionError, SystemError)
+NO_KEY: Final = (KeyError, TypeError, ValueError, RecursionError, SystemError)
 """The errors of :func:`_structured` for a call without a key."""
 
 
@@ -238,16 +260,18 @@ def _insert(table: dict[K, V], key: K, value: V) -> None:
 
 def _structured(
     args: Sequence[object], kwargs: Mapping[str, object]
-) -> tuple[list[DeviceArray | EagerRef], ShortKey]:
+) -> tuple[list[object], ShortKey]:
     """Return the leaves of a call, and the key of its structure and types.
 
-    Raises AttributeError where a leaf is neither an array nor a reference with memory; TypeError or
-    ValueError where keys of a dict have no hash or no order; RecursionError or SystemError for a
-    tree of thousands of levels.
+    Raises KeyError where a leaf has no short key; TypeError or ValueError where keys of a dict have
+    no hash or no order; RecursionError or SystemError for a tree of thousands of levels.
     """
-    found, structure = backend().flatten((args, kwargs) if kwargs else args)
-    leaves = cast("list[DeviceArray | EagerRef]", found)
-    return leaves, (structure, config.call_key, *[x._type for x in leaves])
+    leaves, structure = backend().flatten((args, kwargs) if kwargs else args)
+    arrays = cast("list[DeviceArray | EagerRef]", leaves)
+    try:
+        return leaves, (structure, config.call_key, *[x._type for x in arrays])
+    except AttributeError:
+        return leaves, (structure, config.call_key, *[TRACED[type(x)](x) for x in leaves])
 
 
 def _all_with_type(args: Sequence[object]) -> TypeGuard[Sequence[DeviceArray | EagerRef]]:

@@ -9,13 +9,14 @@ from typing import Generic, NamedTuple, ParamSpec, TypeVar, cast, overload
 
 from effax import tree
 from effax.api.call_cache import (
+    KINDS,
     WITH_TYPE,
     CacheEntry,
     CallCache,
     CallSignature,
-    ShortKey,
     cache_of,
 )
+from effax.api.call_keys import ShortKey
 from effax.api.debugging.nans import watched_runner
 from effax.api.dispatch import Runner, check_aliases, ready, runner
 from effax.api.explain_misses import explain_miss
@@ -82,7 +83,7 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
         self._fun = fun
         self._static = static
         self._has_static = any(static)
-        self._cache = cache_of(fun, static) if options.are_plain else CallCache()
+        self._cache = cache_of(fun, static) if options.are_plain else CallCache(static)
         self._name: str = getattr(fun, "__name__", None) or label_of(fun)
         update_wrapper(self, fun, updated=())
 
@@ -100,16 +101,18 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
             except AttributeError:
                 warm = None
             if warm is not None:
-                return cast(R, warm(args))
-        if cache.by_structure:
-            found = cache.find_by_structure(args, kwargs)
-            if found is not None:
-                return cast(R, found[0](found[1]))
+                return warm(args)  # type: ignore[return-value]  # a cast costs 1%
+        found = cache.find(args, kwargs)
+        if found is not None:
+            return cast(R, found[0](found[1]))
         if config.disable_jit:
             return self._fun(*args, **kwargs)
         call = self._flatten_call(args, kwargs, ())
         entry = cache.entries.get(call.signature) or self._traced(call)
-        runner = entry.runner or self._compile(entry, args, kwargs, call.leaves)
+        runner = entry.runner or self._compile(entry, args, kwargs)
+        if entry.indexed < KINDS:
+            entry.indexed += 1
+            self._cache.index(args, kwargs, call.leaves, call.signature.types, runner)
         return cast(R, runner(call.leaves))
 
     def _flatten_call(
@@ -163,21 +166,15 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
         return flat._replace(jaxpr=unwrap(run_verified(passes, flat.jaxpr)))
 
     def _compile(
-        self,
-        entry: CacheEntry,
-        args: Sequence[object],
-        kwargs: Mapping[str, object],
-        leaves: list[object],
+        self, entry: CacheEntry, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> Runner:
-        """Compile an entry, and index the call where it has no static arguments."""
+        """Compile an entry."""
         if config.no_execution:
             raise ForbiddenBySetting(f"{self._label} is called, and no_execution is on")
         with entry.lock:
             made = entry.runner
             if made is None:
                 entry.runner = made = self._made_runner(entry.flat, args, kwargs)
-        if not self._has_static:
-            self._cache.index(args, kwargs, leaves, made)
         return made
 
     def _made_runner(

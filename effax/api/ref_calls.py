@@ -13,8 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from threading import get_ident
-from typing import NamedTuple, Protocol, cast
+from typing import Final, NamedTuple, Protocol, cast
 
+import numpy as np
+
+from effax.arrays.config import config
 from effax.arrays.conversion import as_value
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.exclusive import (
@@ -28,9 +31,26 @@ from effax.arrays.exclusive import (
 from effax.arrays.ref import EagerRef, TracedRef
 from effax.arrays.traced_array import TracedArray
 from effax.ir.errors import LoweringError
+from effax.ir.state import Cache, register_cache
 from effax.ir.trace import leak_error, made_at
 from effax.lowering import xla
 from effax.lowering.xla import Buffer
+
+MOST_NUMBERS: Final = 1024
+"""The most buffers of Python numbers that are kept."""
+
+_NUMBERS: Final = (float, int, bool)
+_numbers: Final[dict[tuple[type, float, bool], Buffer]] = {}
+"""Buffers of Python numbers other than zero, whose sign equality does not see."""
+
+register_cache(
+    Cache("effax.api.ref_calls._numbers", MOST_NUMBERS, _numbers.clear, lambda: len(_numbers))
+)
+
+_PLAIN: Final = frozenset(
+    map(np.dtype, ("?", "i1", "i2", "i4", "u1", "u2", "u4", "f2", "f4", "c8"))
+)
+"""The dtypes of NumPy arrays that no setting converts."""
 
 Execute = Callable[[Sequence[object]], list[Buffer]]
 """A run of a program on operands: arrays, numbers and references."""
@@ -203,7 +223,23 @@ def buffer_of(x: object) -> Buffer:
     if type(x) is EagerRef:
         buffer = x._buffer
         return x.pinned() if buffer is None else buffer
+    if type(x) is np.ndarray and x.dtype in _PLAIN:
+        return xla.put(x, copy=True)
+    if isinstance(x, float | int) and type(x) in _NUMBERS and x:
+        return _number_buffer(x)
     return _array_of(x).buffer
+
+
+def _number_buffer(x: float) -> Buffer:
+    """Return the buffer of a number, shared by the calls that pass it."""
+    key = type(x), x, config.enable_x64
+    made = _numbers.get(key)
+    if made is None or made.is_deleted():
+        made = _array_of(x).buffer
+        if len(_numbers) >= MOST_NUMBERS:
+            _numbers.clear()
+        _numbers[key] = made
+    return made
 
 
 def _copies(buffers: Sequence[Buffer]) -> Sequence[Buffer]:

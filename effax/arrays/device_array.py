@@ -98,9 +98,12 @@ class DeviceArray(Array):
     def block_until_ready(self) -> DeviceArray:
         """Wait until the value is computed; return the array itself."""
         if self._buffer is not None:
-            from effax.lowering import xla
+            try:
+                self._buffer.block_until_ready()
+            except RuntimeError:
+                from effax.lowering import xla
 
-            xla.block(self._buffer)
+                xla.block(self._buffer)
         return self
 
     def unsafe_buffer_pointer(self) -> int:

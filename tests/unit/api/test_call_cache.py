@@ -1,4 +1,4 @@
-"""The cache of a jitted function: one entry a signature, and two indices."""
+"""The cache of a jitted function: one entry a signature, and indices of calls."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 import weakref
 from typing import Any
 
+import numpy as np
 import pytest
 
 import effax
@@ -48,9 +49,50 @@ def test_arrays_and_trees_have_an_index_each() -> None:
     f({"a": jnp.ones(3)})
     f(1.0)
     cache = _cache(f)
-    assert [len(t) for t in (cache.entries, cache.by_types, cache.by_structure)] == [3, 1, 1]
+    tables = (cache.entries, cache.by_types, cache.by_structure, cache.by_kind)
+    assert [len(t) for t in tables] == [3, 1, 1, 1]
     f.clear_cache()
-    assert not any([cache.entries, cache.by_types, cache.by_structure])
+    assert not any(tables)
+
+
+def test_every_kind_of_argument_runs_the_same_program_warm(monkeypatch: Any) -> None:
+    f = effax.jit(lambda x, y, n=1: (x - y) * n, static_argnames="n")
+    x, y = jnp.arange(3.0), np.ones(3, np.float32)
+    calls = [
+        lambda: f(x, y, n=2), lambda: f(x, y=y, n=2), lambda: f(n=2, y=y, x=x),
+        lambda: f(x, 1.0, 2), lambda: f(y=1.0, x=x, n=2),
+    ]  # fmt: skip
+    cold = [call().tolist() for call in calls]
+    monkeypatch.setattr(type(f), "_flatten_call", None)
+    assert [call().tolist() for call in calls] == cold == [[-2.0, 0.0, 2.0]] * 5
+
+
+def test_static_values_are_exact_in_warm_calls() -> None:
+    f = effax.jit(lambda x, n: x + n if n is not True else x - 1, static_argnums=1)
+    for _ in range(2):
+        assert [float(f(1.0, n)) for n in (1, True, 2)] == [2.0, 0.0, 3.0]
+    g = effax.jit(lambda x, s: x * (2.0 if s == "a" else 3.0), static_argnums=1)
+    assert [float(g(1.0, s)) for s in ("a", "b", "a")] == [2.0, 3.0, 2.0]
+
+
+def test_warm_calls_copy_numpy_arrays_and_share_buffers_of_numbers() -> None:
+    f = effax.jit(lambda x: x)
+    a = np.ones(64, np.float32)
+    outs = [f(a)]
+    a += 1
+    outs.append(f(a))
+    a += 1
+    assert [out[0].item() for out in outs] == [1.0, 2.0]
+    for _ in range(3):
+        made = f(2.5)
+        made.delete()
+    assert float(f(2.5)) == 2.5 and np.signbit(f(-0.0)) and not np.signbit(f(0.0))
+    donating = effax.jit(lambda x: x + 1, donate_argnums=0)
+    assert [float(donating(2.5)) for _ in range(3)] == [3.5] * 3
+    with effax.enable_x64():
+        assert f(2.5).dtype == np.float64
+    with pytest.raises(OverflowError):
+        f(2**40)
 
 
 def test_a_call_that_was_traced_first_is_compiled_from_the_same_entry() -> None:
