@@ -9,7 +9,7 @@ from types import FunctionType
 from typing import Final, NamedTuple, TypeGuard, TypeVar, cast
 from weakref import WeakKeyDictionary, WeakSet, ref
 
-from effax.api.call_keys import TRACED, Leaves, ShortKey, flat_key, flat_leaves
+from effax.api.call_keys import TRACED, CallLeaves, ShortKey, flat_key, flat_leaves
 from effax.api.dispatch import Runner
 from effax.api.static import StaticArgs, StaticValues
 from effax.arrays.config import config
@@ -131,7 +131,7 @@ class CallCache:
         self.static = static
         self.entries: dict[CallSignature, CacheEntry] = {}
         self.by_types: dict[ShortKey, Runner] = {}
-        self.by_kind: dict[ShortKey, tuple[Runner, Leaves]] = {}
+        self.by_kind: dict[ShortKey, tuple[Runner, CallLeaves]] = {}
         self.by_structure: dict[ShortKey, Runner] = {}
         with _live.lock:
             _live.caches.add(self)

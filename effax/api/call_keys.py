@@ -55,7 +55,7 @@ STATIC: Final[_Entries] = dict.fromkeys((bool, int, str, NoneType), _exact)
 """The entry of a static argument, of a class of which equal values are the same."""
 
 
-class Leaves(NamedTuple):
+class CallLeaves(NamedTuple):
     """The arguments that are the leaves of a call, in their order.
 
     Attributes:
@@ -103,7 +103,7 @@ def flat_leaves(
     kwargs: Mapping[str, object],
     leaves: Sequence[object],
     types: Sequence[Type],
-) -> Leaves | None:
+) -> CallLeaves | None:
     """Return where the leaves of a call, of these types, are; None if its arguments are trees."""
     positions = tuple([i for i in range(len(args)) if i not in static.nums])
     names = tuple(sorted([name for name in kwargs if name not in static.names]))
@@ -116,4 +116,4 @@ def flat_leaves(
         if isinstance(t, ArrayType) and type(x) is not DeviceArray
     ]
     every = len(positions) == len(args)
-    return Leaves(None if every else positions, names, tuple(hosts))
+    return CallLeaves(None if every else positions, names, tuple(hosts))
