@@ -41,7 +41,7 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """
     x, dtype = as_value(operand, "the operand of bitcast_convert_type"), allowed(new_dtype)
     have, want = width(x.dtype), width(dtype)
-    if have == want or min(have, want) < _BYTE:
+    if have == want:
         return bind1(p.BitcastConvertType(dtype), x)
     if have > want:
         return _bitcast(_split(_bitcast(x, _unsigned(have)), _unsigned(want)), dtype)
@@ -52,9 +52,6 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
             found=str(x.type),
         )
     return _bitcast(_joined(_bitcast(x, _unsigned(have)), _unsigned(want)), dtype)
-
-
-_BYTE = 8
 
 
 def _unsigned(bits: int) -> DType:
@@ -139,7 +136,8 @@ def clz(x: ArrayLike) -> Array:
     filled, n = _integers(value, "clz"), width(value.dtype)
     for shift in (1 << k for k in range((n - 1).bit_length())):
         filled = el.bitwise_or(filled, el.shift_right_logical(filled, shift))
-    return el.convert_element_type(el.sub(n, el.population_count(filled)), value.dtype)
+    zeros = el.sub(n, el.population_count(filled))
+    return bind1(p.ConvertElementType(value.dtype, value.weak_type), zeros)
 
 
 def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:

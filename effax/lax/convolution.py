@@ -124,7 +124,8 @@ def padtype_to_pads(
         count = -(-n // stride)
         total = max(0, (count - 1) * stride + k - n)
         less = total // 2
-        pads.append((less, total - less) if name == "SAME" else (total - less, less))
+        both = (less, total - less) if name == "SAME" else (total - less, less)
+        pads.append((int(both[0]), int(both[1])))
     return pads
 
 
@@ -206,6 +207,8 @@ def _pads(
     rhs_dilation: tuple[int, ...],
 ) -> Pairs:
     if not isinstance(padding, str):
+        if any(np.shape(pair) != (2,) for pair in padding):
+            raise BadArgument("padding has a pair per axis", "(low, high) pairs", f"{padding}")
         return tuple((static_int(p, "padding"), static_int(q, "padding")) for p, q in padding)
     sizes = [dilated(n, a) for n, a in zip(lhs[2:], lhs_dilation, strict=True)]
     windows = [dilated(k, b) for k, b in zip(rhs[2:], rhs_dilation, strict=True)]

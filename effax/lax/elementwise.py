@@ -6,7 +6,8 @@ two operands of a binary function may differ in axes of size 1, which broadcast.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from builtins import max as max_of
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol, TypeVar, cast
 
 import numpy as np
@@ -58,10 +59,22 @@ def operands(what: str, *xs: ArrayLike) -> list[Array | Lit]:
     values = [x if is_python_scalar(x) else as_value(x, f"an operand of {what}") for x in xs]
     arrays = [x for x in values if isinstance(x, Array)]
     if not arrays:
-        dtype, weak = pr.common_dtype(values, what)
+        dtype, weak = _of_numbers([x for x in values if not isinstance(x, Array)], what)
     else:
         dtype, weak = arrays[0].dtype, arrays[0].weak_type
     return [x if isinstance(x, Array) else _constant(x, dtype, weak, what) for x in values]
+
+
+def _of_numbers(values: Sequence[Scalar], what: str) -> tuple[DType, bool]:
+    """Return the dtype of Python numbers. Raises IllTyped unless they are of one kind."""
+    if len({python_kind(x) for x in values}) > 1:
+        raise IllTyped(
+            f"{what} takes operands of one dtype",
+            expected="numbers of one type",
+            found=", ".join(type(x).__name__ for x in values),
+            remedy="use `effax.numpy`, which promotes",
+        )
+    return pr.common_dtype(values, what)
 
 
 def _constant(x: Scalar, dtype: DType, weak: bool, what: str) -> Lit:
@@ -112,26 +125,26 @@ def binary_function(prim: Primitive, name: str) -> BinaryFunction:
             have, other = x.shape, y.shape
             if have == other or not have or not other:
                 return bind1(prim, x, y)
-        return bind1(prim, *_stretched(operands(name, x, y)))
+        return bind1(prim, *stretched(operands(name, x, y)))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = elementwise_doc("lax", name, "x", "y")
     return function
 
 
-def _stretched(xs: list[Array | Lit]) -> list[Array | Lit]:
-    """Return two operands of one rank with axes of size 1 broadcast to the other's size.
+def stretched(xs: list[Array | Lit]) -> list[Array | Lit]:
+    """Return operands of one rank with axes of size 1 broadcast to the size of the others.
 
-    Others are unchanged.
+    Numbers are unchanged, and all operands where sizes or ranks do not fit.
     """
-    shapes = [x.type.shape for x in xs]
-    if shapes[0] == shapes[1] or not (len(shapes[0]) == len(shapes[1]) > 0):
+    shapes = {x.type.shape for x in xs if x.type.shape}
+    if len(shapes) < 2 or len({len(shape) for shape in shapes}) > 1:
         return xs
-    pairs = list(zip(*shapes, strict=True))
-    if any(m != n and 1 not in (m, n) for m, n in pairs):
+    sizes = [{*axis} - {1} for axis in zip(*shapes, strict=True)]
+    if any(len(axis) > 1 for axis in sizes):
         return xs
-    shape = tuple([n if m == 1 else m for m, n in pairs])
-    return [broadcast_to(x, shape) if isinstance(x, Array) else x for x in xs]
+    shape = tuple([max_of(axis, default=1) for axis in sizes])
+    return [broadcast_to(x, shape) if isinstance(x, Array) and x.shape else x for x in xs]
 
 
 add: Final[BinaryFunction] = binary_function(p.Add(), "add")
@@ -257,7 +270,7 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
         exponent = as_value(power, "the exponent of pow")
         if family(exponent.dtype) in ("int", "uint") and is_inexact_dtype(base.type.dtype):
             power = convert_element_type(exponent, base.type.dtype)
-    return bind1(p.Pow(), *_stretched(operands("pow", x, power)))
+    return bind1(p.Pow(), *stretched(operands("pow", x, power)))
 
 
 def integer_pow(x: ArrayLike, y: int) -> Array:
@@ -380,7 +393,7 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
 
 
 def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
-    """Return ``operand`` converted to another dtype.
+    """Return ``operand`` converted to another dtype; of complex numbers, their real part.
 
     Args:
         operand: array or scalar.
@@ -394,8 +407,11 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """
     (x,) = operands("convert_element_type", operand)
     dtype = allowed(new_dtype)
-    if isinstance(x, Array) and x.dtype == dtype and not x.weak_type:
-        return x
+    if isinstance(x, Array):
+        if x.dtype == dtype and not x.weak_type:
+            return x
+        if x.dtype.kind == "c" and dtype.kind not in "cb":
+            x = bind1(p.Real(), x)
     return bind1(p.ConvertElementType(dtype, False), x)
 
 

@@ -9,12 +9,12 @@ from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import counted_axis, plain_axes, plain_axis, static_int
 from effax.arrays.binding import bind, bind1
-from effax.arrays.config import allowed
+from effax.arrays.config import allowed, config
 from effax.arrays.conversion import as_value
 from effax.arrays.placed import on_device
 from effax.arrays.shared_docs import shared_docs
 from effax.ir import prims
-from effax.ir.dtypes import is_float
+from effax.ir.dtypes import DType, is_complex, promote
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import DotDimensionNumbers
 from effax.ir.prims.reduce import Cumulative, Reduction
@@ -226,8 +226,20 @@ def sort(
     if not values:
         raise BadArgument("sort takes at least one operand", "at least one operand", "none")
     axis = plain_axis(dimension, values[0].ndim, "sort")
-    found = cast("list[Array]", bind(prims.Sort(axis, num_keys), *values))
+    found = _sorted(values, axis, num_keys)
     return tuple(found) if several else found[0]
+
+
+def _sorted(values: Sequence[Array], axis: int, num_keys: int) -> list[Array]:
+    """Sort; a complex key is two keys: its real part, then its imaginary part."""
+    if not any(is_complex(x.dtype) for x in values[:num_keys]):
+        return cast("list[Array]", bind(prims.Sort(axis, num_keys), *values))
+    parts: list[Array] = []
+    for x in values[:num_keys]:
+        split = is_complex(x.dtype)
+        parts += [bind1(prims.Real(), x), bind1(prims.Imag(), x)] if split else [x]
+    found = cast("list[Array]", bind(prims.Sort(axis, len(parts)), *parts, *values))
+    return found[len(parts) :]
 
 
 def sort_key_val(
@@ -317,11 +329,25 @@ def dot_general(
         ),
     )
     wanted = None if preferred_element_type is None else allowed(preferred_element_type)
-    if a.dtype != b.dtype and is_float(a.dtype) and is_float(b.dtype):
-        dtype = pr.common_dtype((a, b), "dot_general")[0]
+    if a.dtype != b.dtype:
+        dtype = _dtype_of_product(a.dtype, b.dtype, wanted)
         a, b = pr.converted(a, dtype, False), pr.converted(b, dtype, False)
     made = bind1(prims.DotGeneral(numbers, wanted, plain_precision(precision)), a, b)
     return on_device(made, out_sharding, "dot_general")
+
+
+def _dtype_of_product(x: DType, y: DType, wanted: DType | None) -> DType:
+    """Return the dtype in which operands of different dtypes are multiplied. Raises IllTyped."""
+    try:
+        return promote([(x, False), (y, False)], config.enable_x64)[0]
+    except TypeError as error:
+        if wanted is not None:
+            return wanted
+        raise IllTyped(
+            f"dot_general: {error}",
+            found=f"{x}, {y}",
+            remedy="pass `preferred_element_type`, in which they are multiplied",
+        ) from None
 
 
 @shared_docs(

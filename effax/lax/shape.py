@@ -101,6 +101,8 @@ def broadcast_in_dim(
     """
     (x,) = operands("broadcast_in_dim", operand)
     sizes, dims = plain_shape(shape, "broadcast_in_dim"), tuple(broadcast_dimensions)
+    if isinstance(x, Array) and 1 in x.shape:
+        x, dims = _without_ones(x, sizes, dims)
     made = bind1(prims.BroadcastInDim(sizes, dims), x)
     return on_device(made, out_sharding, "broadcast_in_dim")
 
@@ -462,3 +464,17 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
 
 
 slice = slice_
+
+
+def _without_ones(
+    x: Array, shape: tuple[int, ...], places: tuple[int, ...]
+) -> tuple[Array, tuple[int, ...]]:
+    """Return the operand without axes of size 1 that repeat, and the places of the others."""
+    if len(places) != x.ndim or any(not 0 <= i < len(shape) for i in places):
+        return x, places
+    repeats = [n == 1 and shape[i] != 1 for n, i in zip(x.shape, places, strict=True)]
+    if not any(repeats):
+        return x, places
+    axes = [axis for axis, repeat in enumerate(repeats) if repeat]
+    kept = tuple(i for i, repeat in zip(places, repeats, strict=True) if not repeat)
+    return sh.squeeze(x, axes), kept

@@ -24,6 +24,7 @@ from effax.lax.elementwise import (
     UnaryFunction,
     binary_function,
     operands,
+    stretched,
     unary_function,
 )
 
@@ -61,7 +62,7 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     >>> lax.betainc(jnp.array([1.0]), 1.0, 0.25)
     Array([0.25], dtype=float32)
     """
-    return bind1(p.RegularizedIncompleteBeta(), *operands("betainc", a, b, x))
+    return bind1(p.RegularizedIncompleteBeta(), *stretched(operands("betainc", a, b, x)))
 
 
 # Coefficients of M. Giles, "Approximating the erfinv function" (2010), in single precision:

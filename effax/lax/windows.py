@@ -120,6 +120,12 @@ def _operands(
             expected="equal shapes",
             found=", ".join(str(x.type) for x in (*xs, *inits)),
         )
+    if tree.structure(init_values) != treedef:
+        raise IllTyped(
+            f"{what} takes an initial value for each operand, in the same tree",
+            expected=str(treedef),
+            found=str(tree.structure(init_values)),
+        )
     return xs, [_init(v, x, what) for v, x in zip(inits, xs, strict=True)], treedef
 
 
@@ -242,8 +248,8 @@ def reduce_window(
         )
     spread = [(k - 1) * s + 1 for k, s in zip(window, steps, strict=True)]
     if isinstance(padding, str):
-        sizes = [(n - 1) * a + 1 if n else 0 for n, a in zip(xs[0].shape, apart, strict=True)]
-        padding = padtype_to_pads(sizes, spread, strides, padding)
+        # As in JAX, the number of windows is that of the operand without holes.
+        padding = padtype_to_pads(xs[0].shape, spread, strides, padding)
     config = [(low, high, a - 1) for (low, high), a in zip(padding, apart, strict=True)]
     xs = [pad(x, value, config) for x, value in zip(xs, values, strict=True)]
     counts = [

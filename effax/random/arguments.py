@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from functools import wraps
+from typing import Final, TypeVar, cast
 
 from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import ShapeLike, plain_shape
 from effax.arrays.config import config
+from effax.arrays.placed import on_device
 from effax.arrays.promotion import default_dtype
 from effax.ir.dtypes import DType, is_float, is_integer, promote
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.types import Shape, Unsharded
 from effax.lax.elementwise import convert_element_type
 
+F = TypeVar("F", bound=Callable[..., object])
+
 SAMPLE: Final = {
     "key": "random key, or its words.",
     "shape": "shape of the result.",
     "dtype": "floating dtype, float32 by default.",
-    "out_sharding": "None: the placement is that of the program.",
+    "out_sharding": "sharding of the result.",
     "method": '"exact".',
 }
 """Descriptions of the parameters that functions share."""
 
 
-def unsharded(out_sharding: object, what: str) -> None:
-    """Raise BadArgument unless no placement of the result is asked for."""
-    if out_sharding is not None and not isinstance(out_sharding, Unsharded):
-        raise BadArgument(
-            f"{what} does not place its result",
-            expected="None as out_sharding",
-            found=repr(out_sharding),
-            remedy="use `with_sharding_constraint` on the result",
-        )
+def placed(function: F) -> F:
+    """Return a random function that places its result, by the parameter ``out_sharding``."""
+    name = function.__name__
+
+    @wraps(function)
+    def sample(*args: object, out_sharding: object = None, **options: object) -> object:
+        made = function(*args, **options)
+        if out_sharding is None or isinstance(out_sharding, Unsharded):
+            return made
+        return on_device(cast(Array, made), out_sharding, name)
+
+    return cast(F, sample)
 
 
 def floating(dtype: DTypeLike | None, what: str) -> DType:

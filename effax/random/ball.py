@@ -11,7 +11,7 @@ from effax.lax import elementwise as el
 from effax.numpy import ufuncs as uf
 from effax.numpy.arithmetic import power
 from effax.numpy.reduce import sum as sum_along
-from effax.random.arguments import unsharded
+from effax.random.arguments import placed
 from effax.random.distributions import exponential
 from effax.random.gamma import gamma
 from effax.random.generators import checked
@@ -21,13 +21,14 @@ from effax.random.uniform import rademacher
 __all__ = ["ball", "generalized_normal"]
 
 
+@placed
 def generalized_normal(
     key: ArrayLike,
     p: ArrayLike,
     shape: ShapeLike = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return samples of density proportional to ``exp(-|x|ᵖ)``.
 
@@ -36,7 +37,7 @@ def generalized_normal(
         p: exponent.
         shape: shape of the result.
         dtype: floating dtype, float32 by default.
-        out_sharding: None: the placement is that of the program.
+        out_sharding: sharding of the result.
 
     Returns:
         Array of shape ``shape``.
@@ -47,7 +48,6 @@ def generalized_normal(
     >>> random.generalized_normal(random.key(0), 2.0, (2,)).shape
     (2,)
     """
-    unsharded(out_sharding, "generalized_normal")
     of_size, of_sign = two(checked(key, "generalized_normal"))
     sizes = plain_shape(shape, "generalized_normal")
     inverse = uf.true_divide(1.0, p)
@@ -56,6 +56,7 @@ def generalized_normal(
     return uf.multiply(sign, power(size, inverse))
 
 
+@placed
 def ball(
     key: ArrayLike,
     d: int,
@@ -63,7 +64,7 @@ def ball(
     shape: ShapeLike = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return uniform samples of the unit ball of the p-norm.
 
@@ -73,7 +74,7 @@ def ball(
         p: exponent of the norm.
         shape: shape of the result without its last axis.
         dtype: floating dtype, float32 by default.
-        out_sharding: None: the placement is that of the program.
+        out_sharding: sharding of the result.
 
     Returns:
         Array of shape (*shape, d).
@@ -86,7 +87,6 @@ def ball(
     """
     # Source: Barthe, Guédon, Mendelson, Naor, "A probabilistic approach to the geometry of the
     # ℓpⁿ-ball" (2005).
-    unsharded(out_sharding, "ball")
     sizes = plain_shape(shape, "ball")
     of_direction, of_size = two(checked(key, "ball"))
     g = generalized_normal(of_direction, p, (*sizes, operator.index(d)), dtype)

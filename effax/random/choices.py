@@ -24,7 +24,7 @@ from effax.numpy.index import take
 from effax.numpy.ranges import arange
 from effax.numpy.reduce import argmax, cumsum
 from effax.numpy.sorting import searchsorted
-from effax.random.arguments import unsharded
+from effax.random.arguments import placed
 from effax.random.distributions import gumbel
 from effax.random.generators import checked, random_bits
 from effax.random.keys import two
@@ -33,13 +33,14 @@ from effax.random.uniform import randint, uniform
 __all__ = ["categorical", "choice", "permutation"]
 
 
+@placed
 def permutation(
     key: ArrayLike,
     x: int | ArrayLike,
     axis: int = 0,
     independent: bool = False,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return the slices of ``x`` along an axis in random order.
 
@@ -48,7 +49,7 @@ def permutation(
         x: array, or a size n for ``arange(n)``.
         axis: axis to permute.
         independent: whether each line along the axis is permuted separately.
-        out_sharding: None: the placement is that of the program.
+        out_sharding: sharding of the result.
 
     Returns:
         Array of the shape and dtype of ``x``.
@@ -56,7 +57,6 @@ def permutation(
     >>> random.permutation(random.key(0), 5).shape
     (5,)
     """
-    unsharded(out_sharding, "permutation")
     parent = checked(key, "permutation")
     if not pr.shape_of(x):
         plain_axis(axis, 1, "permutation")
@@ -78,6 +78,7 @@ def _shuffled(key: Array, x: Array, axis: int) -> Array:
     return x
 
 
+@placed
 def categorical(
     key: ArrayLike,
     logits: ArrayLike,
@@ -86,7 +87,7 @@ def categorical(
     replace: bool = True,
     mode: str | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return random indices along an axis, with probabilities proportional to ``exp(logits)``.
 
@@ -97,7 +98,7 @@ def categorical(
         shape: shape of the result; ends with the shape of ``logits`` without ``axis``.
         replace: whether an index may repeat along the leading axes of ``shape``.
         mode: as in :func:`gumbel`.
-        out_sharding: None: the placement is that of the program.
+        out_sharding: sharding of the result.
 
     Returns:
         Integer array of shape ``shape``.
@@ -109,7 +110,6 @@ def categorical(
     >>> random.categorical(random.key(0), jnp.array([-jnp.inf, 0.0]))
     Array(1, dtype=int32)
     """
-    unsharded(out_sharding, "categorical")
     scores = as_value(logits, "the logits")
     place = plain_axis(axis, scores.ndim, "categorical")
     batch = scores.shape[:place] + scores.shape[place + 1 :]

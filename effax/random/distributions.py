@@ -12,7 +12,7 @@ from effax.arrays.device_array import DeviceArray
 from effax.arrays.promotion import default_dtype
 from effax.arrays.shapes import slice_along
 from effax.arrays.shared_docs import shared_docs
-from effax.ir.dtypes import DType, is_complex, is_inexact_dtype, real_dtype
+from effax.ir.dtypes import is_complex, is_inexact_dtype, real_dtype
 from effax.ir.errors import IllTyped
 from effax.ir.types import Shape
 from effax.lax import elementwise as el
@@ -20,7 +20,7 @@ from effax.lax.special import erf_inv
 from effax.numpy import arithmetic as ar
 from effax.numpy import ufuncs as uf
 from effax.numpy.dtypes import finfo
-from effax.random.arguments import SAMPLE, chosen, floating, parameter, sample_shape, unsharded
+from effax.random.arguments import SAMPLE, chosen, floating, parameter, placed, sample_shape
 from effax.random.fixed_point import gumbel_of_64_bits
 from effax.random.generators import checked
 from effax.random.keys import two
@@ -33,17 +33,13 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _kind(dtype: DTypeLike | None, what: str, out_sharding: object) -> DType:
-    unsharded(out_sharding, what)
-    return floating(dtype, what)
-
-
+@placed
 def normal(
     key: ArrayLike,
     shape: ShapeLike = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return standard normal samples.
 
@@ -51,7 +47,7 @@ def normal(
         key: random key, or its words.
         shape: shape of the result.
         dtype: floating or complex dtype, float32 by default.
-        out_sharding: None: the placement is that of the program.
+        out_sharding: sharding of the result.
 
     Returns:
         Array of shape ``shape``.
@@ -62,7 +58,6 @@ def normal(
     >>> random.normal(random.key(0), (2,)).shape
     (2,)
     """
-    unsharded(out_sharding, "normal")
     kind = default_dtype(dtype)
     parent, sizes = checked(key, "normal"), plain_shape(shape, "normal")
     if is_complex(kind):
@@ -75,6 +70,7 @@ def normal(
     return el.mul(erf_inv(u), float(np.asarray(math.sqrt(2), kind)))
 
 
+@placed
 def truncated_normal(
     key: ArrayLike,
     lower: ArrayLike,
@@ -82,7 +78,7 @@ def truncated_normal(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return standard normal samples conditioned to lie between bounds.
 
@@ -92,7 +88,7 @@ def truncated_normal(
         upper: upper bound.
         shape: shape of the result, that of the bounds by default.
         dtype: floating dtype, float32 by default.
-        out_sharding: None: the placement is that of the program.
+        out_sharding: sharding of the result.
 
     Returns:
         Array of shape ``shape``.
@@ -103,7 +99,6 @@ def truncated_normal(
     >>> random.truncated_normal(random.key(0), -1.0, 1.0, (2,)).shape
     (2,)
     """
-    unsharded(out_sharding, "truncated_normal")
     kind = floating(dtype, "truncated_normal")
     low, high = (uf.astype(x, kind) for x in (lower, upper))
     sizes = sample_shape(shape, "truncated_normal", low, high)
@@ -136,23 +131,25 @@ def _central_normal(key: Array, shape: Shape, low: Array, high: Array) -> Array:
     return el.mul(erf_inv(u), root)
 
 
+@placed
 @shared_docs(SAMPLE, "Array of shape ``shape``.")
 def exponential(
     key: ArrayLike,
     shape: ShapeLike = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return samples of the exponential distribution with mean 1.
 
     >>> random.exponential(random.key(0), (2,)).shape
     (2,)
     """
-    u = uniform(key, shape, _kind(dtype, "exponential", out_sharding))
+    u = uniform(key, shape, floating(dtype, "exponential"))
     return el.neg(el.log1p(el.neg(u)))
 
 
+@placed
 @shared_docs(
     SAMPLE,
     "Array of shape ``shape``.",
@@ -164,7 +161,7 @@ def gumbel(
     dtype: DTypeLike | None = None,
     mode: str | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return samples of the standard Gumbel distribution.
 
@@ -175,7 +172,7 @@ def gumbel(
     (2,)
     """
     chosen(mode or "low", ("highest", "high", "low"), "mode of gumbel")
-    kind = _kind(dtype, "gumbel", out_sharding)
+    kind = floating(dtype, "gumbel")
     if mode == "highest" and kind == np.float32:
         return gumbel_of_64_bits(checked(key, "gumbel"), plain_shape(shape, "gumbel"))
     limits = finfo(kind)
@@ -192,67 +189,71 @@ def gumbel(
     return el.neg(el.log(el.neg(el.log1p(el.neg(u)))))
 
 
+@placed
 @shared_docs(SAMPLE, "Array of shape ``shape``.")
 def laplace(
     key: ArrayLike,
     shape: ShapeLike = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return samples of the standard Laplace distribution.
 
     >>> random.laplace(random.key(0), (2,)).shape
     (2,)
     """
-    kind = _kind(dtype, "laplace", out_sharding)
+    kind = floating(dtype, "laplace")
     u = uniform(key, shape, kind, -1.0 + float(finfo(kind).epsneg), 1.0)
     return el.mul(el.sign(u), el.log1p(el.neg(el.abs(u))))
 
 
+@placed
 @shared_docs(SAMPLE, "Array of shape ``shape``.")
 def logistic(
     key: ArrayLike,
     shape: ShapeLike = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return samples of the standard logistic distribution.
 
     >>> random.logistic(random.key(0), (2,)).shape
     (2,)
     """
-    kind = _kind(dtype, "logistic", out_sharding)
+    kind = floating(dtype, "logistic")
     u = uniform(key, shape, kind, float(finfo(kind).tiny), 1.0)
     return el.sub(el.log(u), el.log1p(el.neg(u)))
 
 
+@placed
 @shared_docs(SAMPLE, "Array of shape ``shape``.")
 def cauchy(
     key: ArrayLike,
     shape: ShapeLike = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return samples of the standard Cauchy distribution.
 
     >>> random.cauchy(random.key(0), (2,)).shape
     (2,)
     """
-    kind = _kind(dtype, "cauchy", out_sharding)
+    kind = floating(dtype, "cauchy")
     u = uniform(key, shape, kind, float(finfo(kind).eps), 1.0)
     return el.tan(el.mul(el.sub(u, 0.5), math.pi))
 
 
+@placed
 def lognormal(
     key: ArrayLike,
     sigma: ArrayLike = 1.0,
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return exponentials of normal samples of mean 0.
 
@@ -261,7 +262,7 @@ def lognormal(
         sigma: standard deviation of the normal samples.
         shape: shape of the result, that of ``sigma`` by default.
         dtype: floating or complex dtype, float32 by default.
-        out_sharding: None: the placement is that of the program.
+        out_sharding: sharding of the result.
 
     Returns:
         Array of shape ``shape``.
@@ -272,7 +273,6 @@ def lognormal(
     >>> random.lognormal(random.key(0), 1.0, (2,)).shape
     (2,)
     """
-    unsharded(out_sharding, "lognormal")
     kind = default_dtype(dtype)
     if not is_inexact_dtype(kind):
         raise IllTyped(

@@ -17,8 +17,8 @@ from effax.random.arguments import (
     floating,
     integral,
     parameter,
+    placed,
     sample_shape,
-    unsharded,
 )
 from effax.random.distributions import exponential, normal
 from effax.random.generators import checked
@@ -36,6 +36,7 @@ _PARAMETERS = {
 }
 
 
+@placed
 @shared_docs(_PARAMETERS, "Array of shape ``shape``.", b="exponent of the density ``b·x⁻ᵇ⁻¹``.")
 def pareto(
     key: ArrayLike,
@@ -43,7 +44,7 @@ def pareto(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return samples of the Pareto distribution on [1, ∞).
 
@@ -53,13 +54,13 @@ def pareto(
     >>> random.pareto(random.key(0), 2.0, (2,)).shape
     (2,)
     """
-    unsharded(out_sharding, "pareto")
     kind = floating(dtype, "pareto")
     sizes = sample_shape(shape, "pareto", b)
     exponent = parameter(b, kind, "pareto")
     return el.exp(uf.true_divide(exponential(key, sizes, kind), exponent))
 
 
+@placed
 @shared_docs(_PARAMETERS, "Array of shape ``shape``.", scale="position of the greatest density.")
 def rayleigh(
     key: ArrayLike,
@@ -67,7 +68,7 @@ def rayleigh(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return samples of the Rayleigh distribution, of density ``x/s²·exp(-x²/(2s²))``.
 
@@ -77,7 +78,6 @@ def rayleigh(
     >>> random.rayleigh(random.key(0), 2.0, (2,)).shape
     (2,)
     """
-    unsharded(out_sharding, "rayleigh")
     kind = floating(dtype, "rayleigh")
     sizes = sample_shape(shape, "rayleigh", scale)
     factor = broadcast_to(parameter(scale, kind, "rayleigh"), sizes)
@@ -85,6 +85,7 @@ def rayleigh(
     return el.mul(factor, el.sqrt(el.mul(el.log(u), -2.0)))
 
 
+@placed
 @shared_docs(_PARAMETERS, "Array of shape ``shape``.", mean="mean of the distribution.")
 def wald(
     key: ArrayLike,
@@ -92,7 +93,7 @@ def wald(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return samples of the Wald distribution (inverse Gaussian) of scale 1.
 
@@ -104,7 +105,6 @@ def wald(
     """
     # Source: Michael, Schucany, Haas, "Generating random variates using transformations with
     # multiple roots" (1976).
-    unsharded(out_sharding, "wald")
     kind = floating(dtype, "wald")
     sizes = sample_shape(shape, "wald", mean)
     middle = broadcast_to(parameter(mean, kind, "wald"), sizes)
@@ -119,6 +119,7 @@ def wald(
     return el.select(smaller, x, el.div(squared, x))
 
 
+@placed
 @shared_docs(
     _PARAMETERS, "Integer array of shape ``shape``.", p="probability of success of one trial."
 )
@@ -128,7 +129,7 @@ def geometric(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return the numbers of trials up to the first success, at least 1.
 
@@ -138,7 +139,6 @@ def geometric(
     >>> random.geometric(random.key(0), 1.0, (2,))
     Array([1, 1], dtype=int32)
     """
-    unsharded(out_sharding, "geometric")
     kind = integral(dtype, "geometric")
     sizes = sample_shape(shape, "geometric", p)
     chance = as_value(p, "p of geometric")
@@ -150,6 +150,7 @@ def geometric(
     return uf.astype(trials, kind)
 
 
+@placed
 @shared_docs(
     _PARAMETERS,
     "Array of shape ``shape``.",
@@ -165,7 +166,7 @@ def triangular(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return samples of the triangular distribution.
 
@@ -175,7 +176,6 @@ def triangular(
     >>> random.triangular(random.key(0), 0.0, 1.0, 2.0, (2,)).shape
     (2,)
     """
-    unsharded(out_sharding, "triangular")
     kind = floating(dtype, "triangular")
     sizes = sample_shape(shape, "triangular", left, mode, right)
     low, top, high = (
@@ -215,13 +215,14 @@ def weibull_min(
     return uf.multiply(raised, scale)
 
 
+@placed
 @shared_docs(SAMPLE, "Array of shape ``shape``.")
 def maxwell(
     key: ArrayLike,
     shape: ShapeLike = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return samples of the standard Maxwell distribution: lengths of normal 3-vectors.
 
@@ -231,7 +232,6 @@ def maxwell(
     >>> random.maxwell(random.key(0), (2,)).shape
     (2,)
     """
-    unsharded(out_sharding, "maxwell")
     kind = floating(dtype, "maxwell")
     return norm(normal(key, (*plain_shape(shape, "maxwell"), 3), kind), axis=-1)
 

@@ -30,7 +30,7 @@ from effax.numpy.dtypes import finfo
 from effax.numpy.ranges import arange
 from effax.numpy.reduce import max as max_along
 from effax.numpy.reduce import sum as sum_along
-from effax.random.arguments import SAMPLE, chosen, floating, parameter, sample_shape, unsharded
+from effax.random.arguments import SAMPLE, chosen, floating, parameter, placed, sample_shape
 from effax.random.distributions import exponential, normal
 from effax.random.generators import checked, is_key, split_keys, words_and_generator, wrapped
 from effax.random.keys import several, two
@@ -202,6 +202,7 @@ def _polynomial(coefficients: tuple[float, ...], x: Array) -> Array:
     return result
 
 
+@placed
 @shared_docs(_PARAMETERS, "Array of shape ``shape``.", a="shape parameter of the distribution.")
 def gamma(
     key: ArrayLike,
@@ -210,7 +211,7 @@ def gamma(
     dtype: DTypeLike | None = None,
     *,
     method: str = "exact",
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return samples of the gamma distribution, of density ``xᵃ⁻¹·exp(-x)/Γ(a)``.
 
@@ -223,10 +224,10 @@ def gamma(
     >>> random.gamma(random.key(0), 2.0, (2,)).shape
     (2,)
     """
-    unsharded(out_sharding, "gamma")
     return _drawn(key, a, shape, dtype, "gamma", method, False)
 
 
+@placed
 @shared_docs(_PARAMETERS, "Array of shape ``shape``.", a="shape parameter of the distribution.")
 def loggamma(
     key: ArrayLike,
@@ -235,7 +236,7 @@ def loggamma(
     dtype: DTypeLike | None = None,
     *,
     method: str = "exact",
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return logarithms of samples of the gamma distribution, also where these round to 0.
 
@@ -248,10 +249,10 @@ def loggamma(
     >>> bool(jnp.isfinite(random.loggamma(random.key(0), 1e-6)))
     True
     """
-    unsharded(out_sharding, "loggamma")
     return _drawn(key, a, shape, dtype, "loggamma", method, True)
 
 
+@placed
 @shared_docs(
     _PARAMETERS,
     "Array of shape ``shape``.",
@@ -266,7 +267,7 @@ def beta(
     dtype: DTypeLike | None = None,
     *,
     method: str = "exact",
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return samples of the beta distribution, of density ``xᵃ⁻¹·(1-x)ᵇ⁻¹/B(a, b)``.
 
@@ -279,7 +280,6 @@ def beta(
     >>> random.beta(random.key(0), 2.0, 3.0, (2,)).shape
     (2,)
     """
-    unsharded(out_sharding, "beta")
     kind = floating(dtype, "beta")
     sizes = sample_shape(shape, "beta", a, b)
     parents = two(checked(key, "beta"))
@@ -293,6 +293,7 @@ def beta(
     return el.div(x, el.add(x, y))
 
 
+@placed
 @shared_docs(
     SAMPLE,
     "Array of shape ``shape`` followed by the number of probabilities.",
@@ -305,7 +306,7 @@ def dirichlet(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return random vectors of probabilities, of density proportional to ``∏ xᵢ^(αᵢ-1)``.
 
@@ -317,7 +318,6 @@ def dirichlet(
     >>> random.dirichlet(random.key(0), jnp.ones(3), (2,)).shape
     (2, 3)
     """
-    unsharded(out_sharding, "dirichlet")
     kind = floating(dtype, "dirichlet")
     parameters = el.convert_element_type(as_value(alpha, "alpha of dirichlet"), kind)
     if not parameters.ndim:
@@ -330,6 +330,7 @@ def dirichlet(
     return uf.true_divide(scaled, sum_along(scaled, -1, keepdims=True))
 
 
+@placed
 @shared_docs(_PARAMETERS, "Array of shape ``shape``.", df="degrees of freedom.")
 def chisquare(
     key: ArrayLike,
@@ -338,7 +339,7 @@ def chisquare(
     dtype: DTypeLike | None = None,
     *,
     method: str = "exact",
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return samples of the chi-square distribution: sums of ``df`` squares of normal samples.
 
@@ -349,13 +350,13 @@ def chisquare(
     >>> random.chisquare(random.key(0), 3.0, (2,)).shape
     (2,)
     """
-    unsharded(out_sharding, "chisquare")
     kind = floating(dtype, "chisquare")
     sizes = sample_shape(shape, "chisquare", df)
     half = el.div(parameter(df, kind, "chisquare"), 2.0)
     return el.mul(el.exp(loggamma(key, half, sizes, kind, method=method)), 2.0)
 
 
+@placed
 @shared_docs(
     _PARAMETERS,
     "Array of shape ``shape``.",
@@ -369,7 +370,7 @@ def f(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return samples of the F distribution: quotients of chi-square samples by their degrees.
 
@@ -379,7 +380,6 @@ def f(
     >>> random.f(random.key(0), 3.0, 4.0, (2,)).shape
     (2,)
     """
-    unsharded(out_sharding, "f")
     kind = floating(dtype, "f")
     sizes = sample_shape(shape, "f", dfnum, dfden)
     above, below = (parameter(x, kind, "f") for x in (dfnum, dfden))
@@ -389,6 +389,7 @@ def f(
     return el.div(numerator, denominator)
 
 
+@placed
 @shared_docs(_PARAMETERS, "Array of shape ``shape``.", df="degrees of freedom.")
 def t(
     key: ArrayLike,
@@ -396,7 +397,7 @@ def t(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return samples of Student's t distribution.
 
@@ -406,7 +407,6 @@ def t(
     >>> random.t(random.key(0), 3.0, (2,)).shape
     (2,)
     """
-    unsharded(out_sharding, "t")
     kind = floating(dtype, "t")
     sizes = sample_shape(shape, "t", df)
     of_normal, of_gamma = two(checked(key, "t"))

@@ -20,7 +20,7 @@ from effax.lax.whiles import while_loop
 from effax.numpy import ufuncs as uf
 from effax.numpy.reduce import all as all_along
 from effax.numpy.reduce import any as any_along
-from effax.random.arguments import chosen, integral, sample_shape, unsharded
+from effax.random.arguments import chosen, integral, placed, sample_shape
 from effax.random.distributions import normal
 from effax.random.gamma import METHODS
 from effax.random.generators import checked
@@ -35,6 +35,7 @@ SMALL: Final = 10.0
 """Means below are sampled by multiplication of uniform samples, others by rejection."""
 
 
+@placed
 def poisson(
     key: ArrayLike,
     lam: ArrayLike,
@@ -42,7 +43,7 @@ def poisson(
     dtype: DTypeLike | None = None,
     *,
     method: str = "exact",
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return samples of the Poisson distribution: numbers of events of mean ``lam``.
 
@@ -52,7 +53,7 @@ def poisson(
         shape: shape of the result, that of ``lam`` by default.
         dtype: integer dtype, int32 by default.
         method: "exact"; "approximate": by an approximation of the quantile, without loops.
-        out_sharding: None: the placement is that of the program.
+        out_sharding: sharding of the result.
 
     Returns:
         Integer array of shape ``shape``.
@@ -64,7 +65,6 @@ def poisson(
     >>> random.poisson(random.key(0), 0.0, (2,))
     Array([0, 0], dtype=int32)
     """
-    unsharded(out_sharding, "poisson")
     kind = integral(dtype, "poisson")
     chosen(method, METHODS, "method of poisson")
     sizes = sample_shape(shape, "poisson", lam)

@@ -22,7 +22,7 @@ from effax.lax.bits import bitcast_convert_type
 from effax.numpy import arithmetic as ar
 from effax.numpy import ufuncs as uf
 from effax.numpy.dtypes import finfo
-from effax.random.arguments import SAMPLE, chosen, floating, integral, sample_shape, unsharded
+from effax.random.arguments import SAMPLE, chosen, floating, integral, placed, sample_shape
 from effax.random.generators import checked, random_bits
 from effax.random.keys import two
 from effax.random.threefry import Width
@@ -42,12 +42,13 @@ def _width(dtype: DType) -> Width:
     return cast(Width, bits)
 
 
+@placed
 def bits(
     key: ArrayLike,
     shape: ShapeLike = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return uniform random bits as unsigned integers.
 
@@ -55,7 +56,7 @@ def bits(
         key: random key, or its words.
         shape: shape of the result.
         dtype: unsigned dtype, of 32 bits by default.
-        out_sharding: None: the placement is that of the program.
+        out_sharding: sharding of the result.
 
     Returns:
         Array of shape ``shape``.
@@ -66,7 +67,6 @@ def bits(
     >>> random.bits(random.key(0), (2,))
     Array([4070199207, 4202968722], dtype=uint32)
     """
-    unsharded(out_sharding, "bits")
     kind = allowed(np.uint64 if dtype is None else dtype)
     if family(kind) != "uint":
         raise IllTyped(
@@ -75,6 +75,7 @@ def bits(
     return random_bits(checked(key, "bits"), plain_shape(shape, "bits"), _width(kind))
 
 
+@placed
 @shared_docs(_BOUNDS, "Array of shape ``shape``.")
 def uniform(
     key: ArrayLike,
@@ -83,7 +84,7 @@ def uniform(
     minval: ArrayLike = 0.0,
     maxval: ArrayLike = 1.0,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return uniform samples of ``[minval, maxval)``.
 
@@ -93,7 +94,6 @@ def uniform(
     >>> random.uniform(random.key(0), (2,)).shape
     (2,)
     """
-    unsharded(out_sharding, "uniform")
     kind = floating(dtype, "uniform")
     sizes = plain_shape(shape, "uniform")
     unit = _unit(checked(key, "uniform"), sizes, kind)
@@ -128,6 +128,7 @@ def _bound(x: ArrayLike, dtype: DType, shape: Shape) -> Array:
     return broadcast_to(el.convert_element_type(as_value(x, "a bound"), dtype), shape)
 
 
+@placed
 @shared_docs(_BOUNDS, "Array of shape ``shape``.", dtype="integer dtype, int32 by default.")
 def randint(
     key: ArrayLike,
@@ -136,7 +137,7 @@ def randint(
     maxval: ArrayLike,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return uniform integers of ``[minval, maxval)``; ``minval`` where that is empty.
 
@@ -148,7 +149,6 @@ def randint(
     >>> random.randint(random.key(0), (2,), 0, 1)
     Array([0, 0], dtype=int32)
     """
-    unsharded(out_sharding, "randint")
     kind = integral(dtype, "randint")
     sizes = sample_shape(shape, "randint", minval, maxval)
     parent = checked(key, "randint")
@@ -190,13 +190,14 @@ def _saturated(x: Array, dtype: DType) -> Array:
     return uf.astype(ar.clip(x, max(want[0], have[0]), min(want[1], have[1])), dtype)
 
 
+@placed
 def bernoulli(
     key: ArrayLike,
     p: ArrayLike = 0.5,
     shape: ShapeLike | None = None,
     mode: str = "low",
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return booleans that are true with probability ``p``.
 
@@ -206,7 +207,7 @@ def bernoulli(
         shape: shape of the result, that of ``p`` by default.
         mode: "low": probabilities are multiples of the resolution of uniform samples, 2⁻²³ in 32
             bits; "high": of its square.
-        out_sharding: None: the placement is that of the program.
+        out_sharding: sharding of the result.
 
     Returns:
         Boolean array of shape ``shape``.
@@ -218,7 +219,6 @@ def bernoulli(
     >>> random.bernoulli(random.key(0), 1.0, (2,))
     Array([ True,  True], dtype=bool)
     """
-    unsharded(out_sharding, "bernoulli")
     chosen(mode, ("high", "low"), "mode of bernoulli")
     chance = as_value(p, "the probability")
     if not is_float(chance.dtype):
@@ -237,12 +237,13 @@ def bernoulli(
     return el.lt(el.mul(fine, step), el.sub(chance, coarse))
 
 
+@placed
 def rademacher(
     key: ArrayLike,
     shape: ShapeLike = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return uniform samples of -1 and 1.
 
@@ -250,7 +251,7 @@ def rademacher(
         key: random key, or its words.
         shape: shape of the result.
         dtype: dtype of the result, int32 by default.
-        out_sharding: None: the placement is that of the program.
+        out_sharding: sharding of the result.
 
     Returns:
         Array of shape ``shape``.
@@ -258,7 +259,6 @@ def rademacher(
     >>> random.rademacher(random.key(0), (2,)).shape
     (2,)
     """
-    unsharded(out_sharding, "rademacher")
     kind = default_dtype(dtype, int)
     heads = uf.astype(bernoulli(key, 0.5, plain_shape(shape, "rademacher")), kind)
     return uf.subtract(uf.multiply(heads, 2), 1)

@@ -18,12 +18,13 @@ from effax.lax import elementwise as el
 from effax.numpy import linalg
 from effax.numpy import ufuncs as uf
 from effax.numpy.einstein import einsum
-from effax.random.arguments import chosen, sample_shape, unsharded
+from effax.random.arguments import chosen, placed, sample_shape
 from effax.random.distributions import normal
 
 __all__ = ["multivariate_normal", "orthogonal"]
 
 
+@placed
 def multivariate_normal(
     key: ArrayLike,
     mean: ArrayLike,
@@ -32,7 +33,7 @@ def multivariate_normal(
     dtype: DTypeLike | None = None,
     method: str = "cholesky",
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return normal vectors of a mean and a covariance.
 
@@ -44,7 +45,7 @@ def multivariate_normal(
         dtype: floating dtype, that of the parameters by default.
         method: factorization of ``cov``: "cholesky", or "eigh" or "svd", which take a
             semidefinite one.
-        out_sharding: None: the placement is that of the program.
+        out_sharding: sharding of the result.
 
     Returns:
         Array of shape (*shape, n).
@@ -56,7 +57,6 @@ def multivariate_normal(
     >>> random.multivariate_normal(random.key(0), jnp.zeros(2), jnp.eye(2)).shape
     (2,)
     """
-    unsharded(out_sharding, "multivariate_normal")
     chosen(method, tuple(_FACTORS), "method of multivariate_normal")
     common = pr.inexact(*pr.common_dtype((mean, cov), "multivariate_normal"))[0]
     kind = common if dtype is None else default_dtype(dtype)
@@ -99,6 +99,7 @@ _FACTORS: Final[dict[str, Callable[[Array], Array]]] = {
 }
 
 
+@placed
 def orthogonal(
     key: ArrayLike,
     n: int,
@@ -106,7 +107,7 @@ def orthogonal(
     dtype: DTypeLike | None = None,
     m: int | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return random orthogonal matrices, or unitary ones, uniform by Haar's measure.
 
@@ -117,7 +118,7 @@ def orthogonal(
         dtype: inexact dtype, float32 by default.
         m: number of columns, ``n`` by default; the rows are orthonormal where there are fewer of
             them, else the columns.
-        out_sharding: None: the placement is that of the program.
+        out_sharding: sharding of the result.
 
     Returns:
         Array of shape (*shape, n, m).
@@ -127,7 +128,6 @@ def orthogonal(
     True
     """
     # Source: Mezzadri, "How to generate random matrices from the classical compact groups" (2007).
-    unsharded(out_sharding, "orthogonal")
     rows, columns = operator.index(n), operator.index(n if m is None else m)
     sizes = (*plain_shape(shape, "orthogonal"), max(rows, columns), min(rows, columns))
     q, r = linalg.qr(normal(key, sizes, dtype))

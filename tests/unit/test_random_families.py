@@ -198,7 +198,7 @@ def test_rows_or_columns_are_orthonormal(n: int, m: int) -> None:
         (lambda: random.pareto(KEY, jnp.ones(3), dtype="float16"), IllTyped, "float16"),
         (lambda: random.geometric(KEY, 0.5, dtype=float), IllTyped, "int dtype"),
         (lambda: random.bernoulli(KEY, 0.5, mode="other"), BadArgument, "mode"),
-        (lambda: random.uniform(KEY, out_sharding=3), BadArgument, "out_sharding"),  # type: ignore[arg-type]  # it must be None
+        (lambda: random.uniform(KEY, out_sharding=3), BadArgument, "uniform"),
         (lambda: random.multivariate_normal(KEY, jnp.ones(2), jnp.eye(3)), IllTyped, "square"),
         (
             lambda: random.multivariate_normal(KEY, jnp.ones(3), jnp.eye(3), method="qr"),
