@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from effax.ir.primitive import Primitive
@@ -64,6 +65,11 @@ class _Reading:
     operation: Callable[[Primitive], Operation]
     params: Callable[[Primitive], dict[str, object]]
     invars: Callable[[Eqn], list[Atom]]
+
+    def __getattr__(self, name: str) -> object:
+        """Return a function that is not set yet, by loading the module that sets it."""
+        import_module("effax.api.operations")
+        return object.__getattribute__(self, name)
 
 
 READING: Final = _Reading()

@@ -9,15 +9,16 @@ import effax
 import effax.numpy as jnp
 from effax import lax, random
 from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.prims import DotGeneral
 from effax.sharding import NamedSharding, PartitionSpec
 
 
 @pytest.mark.slow
 def test_operands_of_several_dtypes_and_shapes_are_accepted() -> None:
+    narrow = jnp.ones(3, jnp.float8_e4m3fn), jnp.ones(3, jnp.float8_e5m2)
     for run in (lambda f: f, effax.jit):
         made = run(lax.dot)(jnp.ones(3, jnp.bfloat16), jnp.ones(3, jnp.int16))
         assert (made.dtype, float(made)) == (jnp.bfloat16, 3)
-        narrow = jnp.ones(3, jnp.float8_e4m3fn), jnp.ones(3, jnp.float8_e5m2)
         wide = run(lambda x, y: lax.dot(x, y, preferred_element_type=jnp.float32))(*narrow)
         assert (wide.dtype, float(wide)) == (jnp.float32, 3)
         x = run(lambda x: lax.broadcast_in_dim(x, (2, 3, 4), (1, 2)))(jnp.arange(4.0)[None])
@@ -43,7 +44,9 @@ def test_numbers_of_several_kinds_are_refused() -> None:
 def test_algorithms_of_products_have_at_least_their_precision() -> None:
     def precision(given: object) -> object:
         jaxpr = effax.make_jaxpr(lambda x: lax.dot(x, x, precision=given))(jnp.ones(2)).jaxpr
-        return jaxpr.eqns[0].params["precision"]
+        prim = jaxpr.eqns[0].prim
+        assert isinstance(prim, DotGeneral)
+        return prim.precision
 
     assert precision(lax.DotAlgorithmPreset.F32_F32_F32) == "highest"
     assert precision("BF16_BF16_F32") is None
