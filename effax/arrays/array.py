@@ -12,6 +12,7 @@ from effax.arrays.arithmetic import KNOWN_OPERANDS, Arithmetic
 from effax.arrays.not_array import as_numbers
 from effax.arrays.operators import ops
 from effax.arrays.placed import OnDevice
+from effax.arrays.rare_methods import RareMethods
 from effax.ir.dtypes import DType, family
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.types import ArrayType, Shape
@@ -29,7 +30,7 @@ DTypeLike = DType | type | str
 """A dtype, given as a NumPy dtype, a scalar type (of NumPy, Python or effax) or a string."""
 
 
-class Array(Arithmetic, OnDevice):
+class Array(Arithmetic, RareMethods, OnDevice):
     """An immutable array, as in NumPy: shape, dtype, operators, indexing, ``.at[...]``.
 
     An instance is a ``DeviceArray`` (a value) or, inside a traced function, a ``TracedArray``

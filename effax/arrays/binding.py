@@ -45,9 +45,9 @@ def atom_in(trace: Trace, x: Operand) -> Atom:
     kind = type(x)
     if kind is TracedArray or kind is TracedRef:
         traced = cast(TracedArray, x)
-        if kind is TracedRef and traced.trace.consumed:
+        if kind is TracedRef and traced.owner.consumed:
             _check_not_consumed(cast(TracedRef, x))
-        if traced.trace is trace and trace.alive:
+        if traced.owner is trace and trace.alive:
             return traced.atom
         return trace.lift(traced)
     if isinstance(x, Lit):
@@ -60,7 +60,7 @@ def atom_in(trace: Trace, x: Operand) -> Atom:
 
 
 def _check_not_consumed(ref: TracedRef) -> None:
-    how = ref.trace.consumed.get(cast(Var, ref.atom).id)
+    how = ref.owner.consumed.get(cast(Var, ref.atom).id)
     if how is not None:
         raise consumed_error(ref, how)
 

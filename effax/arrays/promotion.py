@@ -136,7 +136,7 @@ def converted(x: Array, dtype: DType, weak: bool) -> Array:
     if isinstance(x, DeviceArray) and type_.dtype == dtype:
         return DeviceArray(x.numpy().view(), array_type(type_.shape, dtype, weak))
     if isinstance(x, TracedArray) and isinstance(x.atom, Lit) and _holds(dtype, x.atom.value):
-        return TracedArray(x.trace, lit(x.atom.value, array_type((), dtype, weak)))
+        return TracedArray(x.owner, lit(x.atom.value, array_type((), dtype, weak)))
     return bind1(ConvertElementType(dtype, weak), x)
 
 

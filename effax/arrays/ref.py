@@ -158,10 +158,10 @@ class Ref(NotAnArray):
 class TracedRef(Ref):
     """A symbol: a reference of a program that is being traced."""
 
-    __slots__ = ("atom", "trace")
+    __slots__ = ("atom", "owner")
 
     def __init__(self, trace: Trace, atom: Atom) -> None:
-        self.trace: Trace = trace
+        self.owner: Trace = trace
         self.atom: Atom = atom
 
     def __new__(cls, trace: Trace, atom: Atom) -> TracedRef:
@@ -172,7 +172,7 @@ class TracedRef(Ref):
         return self.atom.type  # type: ignore[return-value]  # handles of arrays are TracedArrays
 
     def __repr__(self) -> str:
-        return f"Traced<{self.atom.type}> in {self.trace.label}"
+        return f"Traced<{self.atom.type}> in {self.owner.label}"
 
 
 @final

@@ -154,7 +154,7 @@ def freeze(ref: Ref) -> Array:
         return ref.end("freeze")
     assert isinstance(ref, TracedRef)
     contents = bind1(Freeze(), ref)
-    ref.trace.consumed[cast(Var, ref.atom).id] = "freeze"
+    ref.owner.consumed[cast(Var, ref.atom).id] = "freeze"
     return contents
 
 
@@ -167,13 +167,13 @@ def free_ref(ref: Ref) -> None:
         return
     assert isinstance(ref, TracedRef)
     bind(FreeRef(), ref)
-    ref.trace.consumed[cast(Var, ref.atom).id] = "free_ref"
+    ref.owner.consumed[cast(Var, ref.atom).id] = "free_ref"
 
 
 def is_local(ref: Ref) -> bool:
     """Return whether the current function made the reference."""
     trace = current_trace()
-    return ref.trace is trace and _made_in(ref) if isinstance(ref, TracedRef) else trace is None
+    return ref.owner is trace and _made_in(ref) if isinstance(ref, TracedRef) else trace is None
 
 
 def _check_own(ref: Ref, what: str) -> None:
@@ -187,7 +187,7 @@ def _check_own(ref: Ref, what: str) -> None:
 
 
 def _made_in(ref: TracedRef) -> bool:
-    return ref.atom not in ref.trace.builder.binders
+    return ref.atom not in ref.owner.builder.binders
 
 
 def _check_ref(ref: object, what: str) -> None:

@@ -34,22 +34,22 @@ class TraceOf(NamedTuple):
 class TracedArray(Array):
     """An atom of a program that is being traced, as an array without a known value."""
 
-    __slots__ = ("atom", "trace")
+    __slots__ = ("atom", "owner")
 
     def __init__(self, trace: Trace, atom: Atom) -> None:
-        self.trace: Trace = trace
+        self.owner: Trace = trace
         self.atom: Atom = atom
 
     @property
     def _trace(self) -> TraceOf:
-        return TraceOf(self.trace)
+        return TraceOf(self.owner)
 
     @property
     def type(self) -> ArrayType:
         return self.atom.type  # type: ignore[return-value]  # handles of references are TracedRefs
 
     def numpy(self) -> np.ndarray:
-        return np.asarray(self.trace.value_of(self.atom))
+        return np.asarray(self.owner.value_of(self.atom))
 
     def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
         instead = "`effax.numpy`, which takes symbols"
@@ -74,7 +74,7 @@ class TracedArray(Array):
             return Array.__float__(self)
 
     def __repr__(self) -> str:
-        return f"Traced<{self.atom.type}> in {self.trace.label}"
+        return f"Traced<{self.atom.type}> in {self.owner.label}"
 
     def __deepcopy__(self, memo: dict[int, object]) -> TracedArray:
         return self

@@ -345,7 +345,7 @@ def _value_getter(outer: object) -> Callable[[], np.ndarray]:
     if isinstance(outer, EagerRef):
         return outer.read_now
     if isinstance(outer, TracedArray | TracedRef):
-        return lambda: outer.trace.value_of(outer.atom)
+        return lambda: outer.owner.value_of(outer.atom)
     return lambda: np.asarray(outer)
 
 
@@ -386,7 +386,7 @@ def results_of(flat: FlatFunction, leaves: Sequence[Operand]) -> list[_DeferredR
 
 
 def _result_atom(trace: Trace, x: object, index: int, result: object, name: str) -> Atom:
-    if isinstance(x, TracedArray) and x.trace is trace:
+    if isinstance(x, TracedArray) and x.owner is trace:
         return x.atom
     if isinstance(x, Ref):
         path = tree.paths(result)[index]

@@ -37,7 +37,7 @@ class Tracer(Protocol):
     """The part of a handle that a trace uses."""
 
     @property
-    def trace(self) -> Trace: ...
+    def owner(self) -> Trace: ...
 
     @property
     def atom(self) -> Atom: ...
@@ -210,7 +210,7 @@ class Trace:
         Raises:
             LeakedTracer: the tracer's trace has ended, or does not enclose this one.
         """
-        home = tracer.trace
+        home = tracer.owner
         if home is self and home.alive:
             return tracer.atom
         if not self._reaches(tracer):
@@ -222,7 +222,7 @@ class Trace:
 
     def _reaches(self, tracer: Tracer) -> bool:
         """Return whether this trace or an enclosing one is the tracer's, or captured it already."""
-        home, key = tracer.trace, identity(tracer)
+        home, key = tracer.owner, identity(tracer)
         trace: Trace | None = self
         while trace is not None and not (trace is home and home.alive):
             if key in trace._captures:
@@ -422,7 +422,7 @@ def alias_error(what: str, ref: object) -> RefError:
 
 def leak_error(tracer: Tracer) -> LeakedTracer:
     """Return the error for a tracer that is used where its trace has ended."""
-    return _leak(tracer.trace, tracer.atom)
+    return _leak(tracer.owner, tracer.atom)
 
 
 def _leak(trace: Trace, atom: Atom) -> LeakedTracer:

@@ -208,6 +208,7 @@ effax.numpy.accumulation: cumulative_prod cumulative_sum
 effax.numpy.arithmetic: around clip copysign divmod fix floor_divide fmax fmin fmod heaviside
 mod modf pow power remainder round trunc
 effax.numpy.array_api: __array_api_version__ __array_namespace_info__ from_dlpack
+effax.numpy.bits: packbits spacing unpackbits
 effax.numpy.choices: choose compress piecewise trim_zeros
 effax.numpy.comparison: allclose array_equal array_equiv
 effax.numpy.constants: bool dtype e euler_gamma inf nan ndarray newaxis pi
@@ -215,11 +216,13 @@ effax.numpy.convolution: convolve correlate
 effax.numpy.covariance: corrcoef cov
 effax.numpy.diagonals: diag diagflat eye identity tri tril triu
 effax.numpy.differences: ediff1d gradient trapezoid unwrap
-effax.numpy.dtypes: bfloat16 bool_ can_cast cdouble complex128 complex64 complex_
-complexfloating csingle double finfo float16 float32 float64 float8_e4m3fn float8_e5m2 float_
-floating generic iinfo inexact int16 int2 int32 int4 int64 int8 int_ integer isdtype issubdtype
-number promote_types result_type signedinteger single uint uint16 uint2 uint32 uint4 uint64
-uint8 unsignedinteger
+effax.numpy.dtypes: ComplexWarning bfloat16 bool_ can_cast cdouble character complex128
+complex64 complex_ complexfloating csingle double finfo flexible float16 float32 float4_e2m1fn
+float64 float6_e2m3fn float6_e3m2fn float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn
+float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float_ floating generic iinfo inexact
+int1 int16 int2 int32 int4 int64 int8 int_ integer isdtype issubdtype number object_
+promote_types result_type signedinteger single uint uint1 uint16 uint2 uint32 uint4 uint64 uint8
+unsignedinteger
 effax.numpy.einstein: einsum einsum_path
 effax.numpy.files: frombuffer fromfile fromfunction fromiter fromstring load save savez
 effax.numpy.grids: c_ index_exp mgrid ogrid r_ s_
@@ -238,10 +241,11 @@ effax.numpy.polynomial_fits: polyfit roots
 effax.numpy.polynomials: poly polyadd polyder polydiv polyint polymul polysub polyval vander
 effax.numpy.positions: argwhere bincount diag_indices extract flatnonzero indices ix_ nonzero
 ravel_multi_index select tril_indices triu_indices unravel_index where
-effax.numpy.predicates: iscomplex isfinite isinf isnan isneginf isposinf isreal logical_and
-logical_not logical_or logical_xor signbit
+effax.numpy.predicates: iscomplex isfinite isinf isnan isneginf isposinf isreal logical_not
+signbit
+effax.numpy.printing: array_repr array_str get_printoptions printoptions set_printoptions
 effax.numpy.products: dot matmul matvec vdot vecdot vecmat
-effax.numpy.properties: iscomplexobj isrealobj isscalar ndim shape size
+effax.numpy.properties: iscomplexobj isrealobj isscalar iterable ndim shape size
 effax.numpy.quantiles: median nanmedian nanpercentile nanquantile percentile quantile
 effax.numpy.ranges: arange geomspace linspace logspace meshgrid
 effax.numpy.reduce: all amax amin any argmax argmin count_nonzero cumprod cumsum max min minmax
@@ -250,15 +254,16 @@ effax.numpy.sets: UniqueAllResult UniqueCountsResult UniqueInverseResult interse
 setxor1d union1d unique_all unique_counts unique_inverse unique_values
 effax.numpy.sorting: argsort diff digitize isin lexsort searchsorted sort unique
 effax.numpy.special: angle deg2rad degrees fabs frexp gcd hypot isclose lcm ldexp log10 log2
-logaddexp logaddexp2 nan_to_num rad2deg radians reciprocal sinc
+nan_to_num rad2deg radians reciprocal sinc
 effax.numpy.statistics: average mean std var
 effax.numpy.tensor_products: cross inner kron outer tensordot trace
-effax.numpy.ufuncs: abs absolute acos acosh add arccos arccosh arcsin arcsinh arctan arctan2
-arctanh asin asinh astype atan atan2 atanh bitwise_and bitwise_count bitwise_invert
-bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor cbrt ceil conj
-conjugate cos cosh divide equal exp exp2 expm1 float_power floor greater greater_equal imag
-invert left_shift less less_equal log log1p maximum minimum multiply negative nextafter
-not_equal positive real right_shift rint sign sin sinh sqrt square subtract tan tanh true_divide
+effax.numpy.ufuncs: abs absolute acos acosh arccos arccosh arcsin arcsinh arctan arctan2 arctanh
+asin asinh astype atan atan2 atanh bitwise_count bitwise_invert bitwise_left_shift bitwise_not
+bitwise_right_shift cbrt ceil conj conjugate cos cosh divide equal exp exp2 expm1 float_power
+floor greater greater_equal imag invert left_shift less less_equal log log1p nextafter not_equal
+positive real right_shift rint sign sin sinh sqrt square tan tanh true_divide
+effax.numpy.universal: add bitwise_and bitwise_or bitwise_xor frompyfunc logaddexp logaddexp2
+logical_and logical_or logical_xor maximum minimum multiply negative subtract ufunc
 effax.numpy.updates: fill_diagonal place put put_along_axis
 effax.numpy.windows: bartlett blackman hamming hanning i0 kaiser
 """,

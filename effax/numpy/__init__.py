@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from effax.numpy.accumulation import *
     from effax.numpy.arithmetic import *
     from effax.numpy.array_api import *
+    from effax.numpy.bits import *
     from effax.numpy.choices import *
     from effax.numpy.comparison import *
     from effax.numpy.constants import *
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from effax.numpy.polynomials import *
     from effax.numpy.positions import *
     from effax.numpy.predicates import *
+    from effax.numpy.printing import *
     from effax.numpy.products import *
     from effax.numpy.properties import *
     from effax.numpy.quantiles import *
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from effax.numpy.statistics import *
     from effax.numpy.tensor_products import *
     from effax.numpy.ufuncs import *
+    from effax.numpy.universal import *
     from effax.numpy.updates import *
     from effax.numpy.windows import *
 else:

@@ -16,12 +16,15 @@ from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.key_dtype import extended, prng_key
 
 __all__ = [
-    "bfloat16", "bool_", "can_cast", "cdouble", "complex64", "complex128", "complex_",
-    "complexfloating", "csingle", "double", "finfo", "float8_e4m3fn", "float8_e5m2", "float16",
-    "float32", "float64", "float_", "floating", "generic", "iinfo", "inexact", "int2", "int4",
-    "int8", "int16", "int32", "int64", "int_", "integer", "isdtype", "issubdtype", "number",
-    "promote_types", "result_type", "signedinteger", "single", "uint", "uint2", "uint4",
-    "uint8", "uint16", "uint32", "uint64", "unsignedinteger",
+    "ComplexWarning", "bfloat16", "bool_", "can_cast", "cdouble", "character", "complex64",
+    "complex128", "complex_", "complexfloating", "csingle", "double", "finfo", "flexible",
+    "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3",
+    "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
+    "float8_e5m2fnuz", "float8_e8m0fnu", "float16", "float32", "float64", "float_",
+    "floating", "generic", "iinfo", "inexact", "int1", "int2", "int4", "int8", "int16",
+    "int32", "int64", "int_", "integer", "isdtype", "issubdtype", "number", "object_",
+    "promote_types", "result_type", "signedinteger", "single", "uint", "uint1", "uint2",
+    "uint4", "uint8", "uint16", "uint32", "uint64", "unsignedinteger",
 ]  # fmt: skip
 
 
@@ -61,12 +64,14 @@ def _named(name: str) -> ScalarType:
 
 
 bool_: Final[ScalarType] = _named("bool")
+int1: Final[ScalarType] = _named("int1")
 int2: Final[ScalarType] = _named("int2")
 int4: Final[ScalarType] = _named("int4")
 int8: Final[ScalarType] = _named("int8")
 int16: Final[ScalarType] = _named("int16")
 int32: Final[ScalarType] = _named("int32")
 int64: Final[ScalarType] = _named("int64")
+uint1: Final[ScalarType] = _named("uint1")
 uint2: Final[ScalarType] = _named("uint2")
 uint4: Final[ScalarType] = _named("uint4")
 uint8: Final[ScalarType] = _named("uint8")
@@ -79,6 +84,15 @@ float32: Final[ScalarType] = _named("float32")
 float64: Final[ScalarType] = _named("float64")
 float8_e4m3fn: Final[ScalarType] = _named("float8_e4m3fn")
 float8_e5m2: Final[ScalarType] = _named("float8_e5m2")
+float4_e2m1fn: Final[ScalarType] = _named("float4_e2m1fn")
+float6_e2m3fn: Final[ScalarType] = _named("float6_e2m3fn")
+float6_e3m2fn: Final[ScalarType] = _named("float6_e3m2fn")
+float8_e3m4: Final[ScalarType] = _named("float8_e3m4")
+float8_e4m3: Final[ScalarType] = _named("float8_e4m3")
+float8_e4m3b11fnuz: Final[ScalarType] = _named("float8_e4m3b11fnuz")
+float8_e4m3fnuz: Final[ScalarType] = _named("float8_e4m3fnuz")
+float8_e5m2fnuz: Final[ScalarType] = _named("float8_e5m2fnuz")
+float8_e8m0fnu: Final[ScalarType] = _named("float8_e8m0fnu")
 complex64: Final[ScalarType] = _named("complex64")
 complex128: Final[ScalarType] = _named("complex128")
 int_ = int64
@@ -98,6 +112,10 @@ signedinteger = np.signedinteger
 unsignedinteger = np.unsignedinteger
 floating = np.floating
 complexfloating = np.complexfloating
+character = np.character
+flexible = np.flexible
+object_ = np.object_
+ComplexWarning = np.exceptions.ComplexWarning
 
 
 _CATEGORIES: Final[dict[object, frozenset[str]]] = {

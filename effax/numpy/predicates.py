@@ -16,8 +16,8 @@ from effax.ir.types import array_type
 from effax.numpy import ufuncs as uf
 
 __all__ = [
-    "iscomplex", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "isreal", "logical_and",
-    "logical_not", "logical_or", "logical_xor", "signbit",
+    "iscomplex", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "isreal",
+    "logical_not", "signbit",
 ]  # fmt: skip
 
 

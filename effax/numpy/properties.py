@@ -12,7 +12,15 @@ from effax.arrays.conversion import own_array
 from effax.arrays.creation import asarray
 from effax.numpy.dtypes import complexfloating, issubdtype, result_type
 
-__all__ = ["iscomplexobj", "isrealobj", "isscalar", "ndim", "shape", "size"]
+__all__ = [
+    "iscomplexobj",
+    "isrealobj",
+    "isscalar",
+    "iterable",
+    "ndim",
+    "shape",
+    "size",
+]
 
 
 def ndim(a: object) -> int:
@@ -82,3 +90,12 @@ def isscalar(element: object) -> bool:
         return True
     own = element if isinstance(element, Array) else own_array(element)
     return isinstance(own, Array) and not own.shape
+
+
+def iterable(y: object) -> bool:
+    """Return whether a value has elements; an array without axes has none.
+
+    >>> jnp.iterable([1]), jnp.iterable(jnp.float32(1))
+    (True, False)
+    """
+    return bool(np.iterable(y))

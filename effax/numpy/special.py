@@ -22,9 +22,8 @@ from effax.numpy.predicates import isfinite, isinf, isnan, isneginf, isposinf, r
 from effax.numpy.reduce import any
 
 __all__ = [
-    "angle", "deg2rad", "degrees", "fabs", "frexp", "gcd", "hypot", "isclose", "lcm", "ldexp",
-    "log2", "log10", "logaddexp", "logaddexp2", "nan_to_num", "rad2deg", "radians",
-    "reciprocal", "sinc",
+    "angle", "deg2rad", "degrees", "fabs", "frexp", "gcd", "hypot", "isclose", "lcm",
+    "ldexp", "log2", "log10", "nan_to_num", "rad2deg", "radians", "reciprocal", "sinc",
 ]  # fmt: skip
 
 

@@ -24,15 +24,14 @@ from effax.ir.trace import Trace, current_trace
 from effax.ir.types import array_type
 
 __all__ = [
-    "abs", "absolute", "acos", "acosh", "add", "arccos", "arccosh", "arcsin", "arcsinh",
-    "arctan", "arctan2", "arctanh", "asin", "asinh", "astype", "atan", "atan2", "atanh",
-    "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not",
-    "bitwise_or", "bitwise_right_shift", "bitwise_xor", "cbrt", "ceil", "conj", "conjugate",
-    "cos", "cosh", "divide", "equal", "exp", "exp2", "expm1", "float_power", "floor", "greater",
-    "greater_equal", "imag", "invert", "left_shift", "less", "less_equal", "log", "log1p",
-    "maximum", "minimum", "multiply", "negative", "nextafter", "not_equal", "positive", "real",
-    "right_shift", "rint", "sign", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh",
-    "true_divide",
+    "abs", "absolute", "acos", "acosh", "arccos", "arccosh", "arcsin", "arcsinh", "arctan",
+    "arctan2", "arctanh", "asin", "asinh", "astype", "atan", "atan2", "atanh",
+    "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not",
+    "bitwise_right_shift", "cbrt", "ceil", "conj", "conjugate", "cos", "cosh", "divide",
+    "equal", "exp", "exp2", "expm1", "float_power", "floor", "greater", "greater_equal",
+    "imag", "invert", "left_shift", "less", "less_equal", "log", "log1p", "nextafter",
+    "not_equal", "positive", "real", "right_shift", "rint", "sign", "sin", "sinh", "sqrt",
+    "square", "tan", "tanh", "true_divide",
 ]  # fmt: skip
 
 BinaryFunction = Callable[[ArrayLike, ArrayLike], Array]
@@ -81,7 +80,7 @@ _ALL_KEPT = _AllKept(p.Eq(), _as_is)
 def _atoms(trace: Trace, kept: _Kept, x1: object, x2: object) -> tuple[Atom, Atom] | None:
     """Return two operands as atoms of the trace, or None where one needs a conversion."""
     if type(x1) is TracedArray:
-        if x1.trace is not trace:
+        if x1.owner is not trace:
             return None
         a = x1.atom
         if type(x2) is TracedArray:
@@ -89,10 +88,10 @@ def _atoms(trace: Trace, kept: _Kept, x1: object, x2: object) -> tuple[Atom, Ato
             same = a.type is b.type or (
                 a.type.dtype is b.type.dtype and (not a.type.shape or not b.type.shape)
             )
-            return (a, b) if same and x2.trace is trace and kept[a.type.dtype] else None
+            return (a, b) if same and x2.owner is trace and kept[a.type.dtype] else None
         constant = _as_literal(a, x2, kept)
         return None if constant is None else (a, constant)
-    if type(x2) is TracedArray and x2.trace is trace:
+    if type(x2) is TracedArray and x2.owner is trace:
         constant = _as_literal(x2.atom, x1, kept)
         return None if constant is None else (constant, x2.atom)
     return None
@@ -139,7 +138,7 @@ def _unary(prim: p.Elementwise, name: str, dtyping: Dtyping) -> UnaryFunction:
     def function(x: ArrayLike, /) -> Array:
         if type(x) is TracedArray:
             trace = current_trace()
-            if trace is not None and x.trace is trace and kept[x.atom.type.dtype]:
+            if trace is not None and x.owner is trace and kept[x.atom.type.dtype]:
                 return TracedArray(trace, trace.emit(prim, (x.atom,))[0])
         dtype, weak = dtyping(*pr.operand_kind(x, f"the operand of {name}"))
         return bind1(prim, pr.typed(x, dtype, weak, f"the operand of {name}"))
@@ -336,7 +335,7 @@ def _cases(trace: Trace, which: Atom, x: object, y: object) -> tuple[Atom, ...] 
 def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /) -> Array:
     """Return elements of ``x`` where ``condition`` is nonzero, else of ``y``."""
     trace = current_trace()
-    if trace is not None and type(condition) is TracedArray and condition.trace is trace:
+    if trace is not None and type(condition) is TracedArray and condition.owner is trace:
         ins = _cases(trace, condition.atom, x, y)
         if ins is not None:
             return TracedArray(trace, trace.emit(_SELECT, ins)[0])

@@ -173,7 +173,7 @@ class _Static(NamedTuple):
 
 def _is_same(a: Ref, b: Ref) -> bool:
     if isinstance(a, TracedRef) and isinstance(b, TracedRef):
-        return a.trace is b.trace and a.atom == b.atom
+        return a.owner is b.owner and a.atom == b.atom
     return a is b
 
 

@@ -421,7 +421,7 @@ def _known_value(x: Operand) -> np.ndarray | None:
 def atom_value(x: Operand) -> np.ndarray:
     """Return the value of an array operand. Raises ConcretizationError."""
     if isinstance(x, TracedArray):
-        return x.trace.value_of(x.atom)
+        return x.owner.value_of(x.atom)
     return np.asarray(x)
 
 

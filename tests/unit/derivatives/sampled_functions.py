@@ -60,10 +60,13 @@ SAMPLED: Table = {
 
 WITHOUT: dict[str, str] = reasons(
     {
-        EXACT: "argpartition sort_complex",
+        EXACT: "argpartition packbits sort_complex spacing unpackbits",
         CREATES: "bartlett blackman hamming hanning diag_indices_from mask_indices "
         "tril_indices_from triu_indices_from frombuffer fromfile fromiter fromstring load save "
-        "savez",
+        "savez from_dlpack",
+        "it concerns text and types": "array_repr array_str get_printoptions iterable printoptions "
+        "set_printoptions",
+        "its result has derivatives": "frompyfunc",
         "the number of its elements depends on their values": "intersect1d setdiff1d setxor1d "
         "union1d unique_all unique_counts unique_inverse unique_values trim_zeros",
     }
