@@ -81,9 +81,16 @@ def persistent_cache() -> PersistentCache | None:
     directory = config.compilation_cache_dir
     if directory is None or not config.enable_compilation_cache:
         return None
-    seconds = config.read("persistent_cache_min_compile_time_secs")
+    seconds, least, most = (
+        str(config.read(name))
+        for name in (
+            "persistent_cache_min_compile_time_secs",
+            "persistent_cache_min_entry_size_bytes",
+            "compilation_cache_max_size",
+        )
+    )
     raises = bool(config.read("raise_persistent_cache_errors"))
-    return PersistentCache(str(directory), float(str(seconds)), raises)
+    return PersistentCache(str(directory), float(seconds), int(least), int(most), raises)
 
 
 def compiled_call(flat: FlatFunction, plan: CallPlan, name: str) -> CompiledProgram:

@@ -15,6 +15,7 @@ from effax.arrays.device_array import DeviceArray
 from effax.arrays.dynamic_span import DynamicSpan
 from effax.arrays.operators import ops
 from effax.arrays.traced_array import TracedArray, concretization
+from effax.ir.analysis.signs import is_nonnegative
 from effax.ir.dtypes import INT32, family
 from effax.ir.errors import (
     BadIndex,
@@ -60,6 +61,15 @@ class Selection(NamedTuple):
     def layout(self) -> Layout:
         """Return the shape of the indexer's result, before axes are permuted and added."""
         return layout(self.indexer, [o.shape for o in self.operands])
+
+    def is_distinct(self, shape: Shape) -> bool:
+        """Return whether no element of an array of this shape is known to be selected twice."""
+        sizes = [n for d, n in zip(self.indexer.dims, shape, strict=True) if d[0] is None]
+        found = [(o, n) for o, n in zip(self.operands, sizes, strict=True) if o.shape]
+        if not all(isinstance(o, DeviceArray) for o, _ in found):
+            return False
+        picked = np.ravel_multi_index([o.numpy() for o, _ in found], [n for _, n in found])
+        return not found or np.unique(picked).size == picked.size
 
     def outward(self, part: Array) -> Array:
         """Return the indexer's result with its axes permuted and added."""
@@ -107,7 +117,7 @@ def select(shape: Shape, index: object, mode: Mode, strict: bool, name: str) -> 
     if key is None:
         return _select(shape, entries, mode, strict, name)
     found = _select_keyed(shape, key, mode, strict, name)
-    return _with_scalars(found, shape, scalars) if scalars else found
+    return _with_scalars(found, scalars) if scalars else found
 
 
 Key = tuple[object, ...]
@@ -116,7 +126,8 @@ Key = tuple[object, ...]
 class _Scalar(Enum):
     """The mark of a traced integer scalar in a key."""
 
-    TRACED = "traced"
+    SIGNED = "signed"
+    UNSIGNED = "unsigned"
 
 
 _ANY_SCALAR = from_numpy(np.zeros((), np.int32))
@@ -136,7 +147,8 @@ def _key(entries: tuple[object, ...]) -> tuple[Key | None, list[TracedArray]]:
         elif isinstance(e, slice) and _has_plain_bounds(e):
             key.append((e.start, e.stop, e.step))
         elif isinstance(e, TracedArray) and not e.shape and e.dtype.kind in "iu":
-            key.append(_Scalar.TRACED)
+            known = not may_be_negative(e)
+            key.append(_Scalar.UNSIGNED if known else _Scalar.SIGNED)
             scalars.append(e)
         else:
             return None, scalars
@@ -153,13 +165,11 @@ def _select_keyed(shape: Shape, key: Key, mode: Mode, strict: bool, name: str) -
     return _select(shape, entries, mode, strict, name)
 
 
-def _with_scalars(found: Selection, shape: Shape, scalars: Sequence[TracedArray]) -> Selection:
+def _with_scalars(found: Selection, scalars: Sequence[TracedArray]) -> Selection:
     """Return the selection with its placeholder operands replaced by traced integers."""
     feed = iter(scalars)
-    sizes = [n for d, n in zip(found.indexer.dims, shape, strict=True) if d[0] is None]
     operands = [
-        wrapped(integer_positions(next(feed), "an index"), n) if o is _ANY_SCALAR else o
-        for o, n in zip(found.operands, sizes, strict=True)
+        integer_positions(next(feed), "an index") if o is _ANY_SCALAR else o for o in found.operands
     ]
     return found._replace(operands=tuple(operands))
 
@@ -181,7 +191,8 @@ def _select(
     if any(isinstance(e, _Truth) for e in full) and any(isinstance(d, Pick) for d in dims):
         _add_truth(_all_true(full), dims, operands)
     # Static positions are in bounds; one mode for all of them keeps equal programs equal.
-    indexer = Indexer(tuple(dims), mode if Pick(None) in dims else Mode.CLIP)
+    dynamic = any(isinstance(d, Pick) and d.at is None for d in dims)
+    indexer = Indexer(tuple(dims), mode if dynamic else Mode.CLIP)
     if any(_takes_no_axis(e) for e in full):
         return _rearranged(indexer, tuple(operands), full)
     return Selection.of(indexer, tuple(operands))
@@ -298,9 +309,9 @@ def _entry(entry: object, axis: int, place: _IndexedArray) -> tuple[Dim, Array |
         return _dynamic_slice(entry, size, axis, place)
     if isinstance(entry, _MaskPositions):
         return Pick(None), from_numpy(entry.positions)
-    if entry is _Scalar.TRACED:
+    if isinstance(entry, _Scalar):
         _check_nonempty(axis, place)
-        return Pick(None), _ANY_SCALAR
+        return Pick(None, entry is _Scalar.SIGNED), _ANY_SCALAR
     if isinstance(entry, float | complex | str):
         raise _no_index(entry, place.name)
     if isinstance(entry, int | np.integer):
@@ -316,7 +327,7 @@ def _entry(entry: object, axis: int, place: _IndexedArray) -> tuple[Dim, Array |
         _check_nonempty(axis, place)
     if isinstance(index, DeviceArray):
         return _known_pick(index, axis, place)
-    return Pick(None), wrapped(integer_positions(index, "an index"), size)
+    return wrapping_pick(index), integer_positions(index, "an index")
 
 
 def _no_index(entry: object, name: str) -> IllTyped:
@@ -428,13 +439,16 @@ def integer_positions(x: object, what: str) -> Array:
     return ops.astype(index, INT32) if index.dtype.itemsize < 4 else index
 
 
-def wrapped(index: Array, size: int) -> Array:
-    """Return positions with negative ones counted from the end."""
-    if family(index.dtype) == "uint":
-        return index
-    if isinstance(index, DeviceArray) and not (index.numpy() < 0).any():
-        return index
-    return ops.where(ops.less(index, 0), ops.add(index, size), index)
+def wrapping_pick(index: Array) -> Pick:
+    """Return a pick whose negative positions count from the end, unless none is negative."""
+    return Pick(None, may_be_negative(index))
+
+
+def may_be_negative(index: Array) -> bool:
+    """Return whether a position may be negative, as far as the program shows."""
+    if isinstance(index, DeviceArray):
+        return bool((index.numpy() < 0).any())
+    return not (isinstance(index, TracedArray) and is_nonnegative(index.owner.builder, index.atom))
 
 
 class _NewAxis(NamedTuple):

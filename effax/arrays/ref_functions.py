@@ -14,8 +14,9 @@ from effax import tree
 from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.assignment import cast_for_update
 from effax.arrays.at_indices import traced_mask
+from effax.arrays.augmented import ReadOfPart, as_read, summand
 from effax.arrays.axes import ShapeLike, plain_shape
-from effax.arrays.binding import bind, bind1
+from effax.arrays.binding import atom_in, bind, bind1
 from effax.arrays.conversion import as_value
 from effax.arrays.indexing import Selection, select
 from effax.arrays.operators import ops
@@ -228,8 +229,14 @@ def _about(error: EffaxError, ref: Ref) -> EffaxError:
 def get(ref: Ref, index: object = ...) -> Array:
     """Return ``ref[index]`` for an index as in NumPy. Traced positions are clamped."""
     _check_ref(ref, "get")
+    trace = current_trace()
+    first = 0 if trace is None else len(trace.builder.eqns)
     at = _select(ref, index, Mode.CLIP)
-    return at.outward(bind1(Get(at.indexer), ref, *at.operands))
+    found = at.outward(bind1(Get(at.indexer), ref, *at.operands))
+    if trace is None:
+        return found
+    var = cast(Var, atom_in(trace, ref))
+    return as_read(found, ReadOfPart(ref, var, (index,), at, first, len(trace.builder.eqns)))
 
 
 def swap(ref: Ref, index: object, value: object) -> Array:
@@ -251,8 +258,15 @@ def swap(ref: Ref, index: object, value: object) -> Array:
 
 
 def write_ref(ref: Ref, index: object, value: object) -> None:
-    """Write ``ref[index] = value``; traced positions out of bounds are not written."""
+    """Write ``ref[index] = value``; traced positions out of bounds are not written.
+
+    The sum of a read of these elements and another value is accumulated.
+    """
     _check_ref(ref, "a write")
+    total = summand(ref, (index,), value)
+    if total is not None:
+        accumulate(ref, index, total.value, total.negated)
+        return
     if traced_mask(index, ref.shape) is not None:
         index, value = ..., ops.at(get(ref))[index].set(cast(ArrayLike, value))
     at = _select(ref, index, Mode.DROP)
@@ -272,7 +286,16 @@ def addupdate(ref: Ref, index: object, value: object) -> None:
     if traced_mask(index, ref.shape) is not None:
         zeros = ops.filled(ref.shape, 0, array_type((), ref.dtype))
         index, value = ..., ops.at(zeros)[index].set(cast(ArrayLike, value))
+    accumulate(ref, index, value)
+
+
+def accumulate(ref: Ref, index: object, value: object, negated: bool = False) -> None:
+    """Add a value of the dtype's kind, or its negative, to ``ref[index]``."""
+    if negated and isinstance(value, int | float) and family(ref.dtype) == "float":
+        value, negated = -float(value), False
     at = _select(ref, index, Mode.DROP)
     filled = _filled(ref, at, value)
+    if negated:
+        filled = ops.negative(filled)
     if not at.is_nothing:
         bind(AddUpdate(at.indexer), ref, filled, *at.operands)

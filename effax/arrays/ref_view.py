@@ -14,13 +14,14 @@ from typing import NamedTuple, NoReturn, TypeGuard, cast
 import numpy as np
 
 from effax.arrays.array import Array, ArrayLike
+from effax.arrays.augmented import summand, through
 from effax.arrays.conversion import as_value
 from effax.arrays.dynamic_span import DynamicSpan, ds
 from effax.arrays.indexing import select
 from effax.arrays.not_array import NotAnArray
 from effax.arrays.operators import ops
 from effax.arrays.ref import Ref
-from effax.arrays.ref_functions import addupdate, get
+from effax.arrays.ref_functions import accumulate, addupdate, get
 from effax.effects import Rule
 from effax.ir.dtypes import DType
 from effax.ir.errors import IllTyped, RefError
@@ -86,10 +87,18 @@ class RefView(NotAnArray):
         return RefAt(self.ref, self._chain)
 
     def __getitem__(self, index: object) -> Array:
-        return _read(self.ref, (*self._chain, index))
+        chain = (*self._chain, index)
+        return through(_read(self.ref, chain), self.ref, chain)
 
     def __setitem__(self, index: object, value: object) -> None:
-        _write(self.ref, (*self._chain, index), value)
+        chain = (*self._chain, index)
+        total = summand(self.ref, chain, value)
+        if total is None:
+            _write(self.ref, chain, value)
+        else:
+            # A read is remembered only where the indices compose.
+            found = composed_index(self.ref.shape, chain, Mode.DROP)
+            accumulate(self.ref, found, total.value, total.negated)
 
     def get(self, index: object = ...) -> Array:
         """Return ``self[index]``, by default the contents."""

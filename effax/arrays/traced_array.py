@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple, final
+from typing import NamedTuple, cast, final
 
 import numpy as np
 
-from effax.arrays.array import Array
+from effax.arrays.arithmetic import Arithmetic
+from effax.arrays.array import Array, ArrayLike
 from effax.ir.errors import (
     ArrayConversionError,
     BoolConversionError,
@@ -16,7 +17,7 @@ from effax.ir.errors import (
     IntegerConversionError,
 )
 from effax.ir.syntax import Atom
-from effax.ir.trace import Trace
+from effax.ir.trace import Trace, current_trace
 from effax.ir.types import ArrayType
 
 
@@ -30,11 +31,36 @@ class TraceOf(NamedTuple):
     main: Trace
 
 
+class SumOfRead(NamedTuple):
+    """A sum ``read + value`` or a difference ``read - value``, made by ``+=`` or ``-=``.
+
+    Attributes:
+        read: the read of a reference.
+        value: the second operand.
+        negated: whether it is a difference.
+        first: the number of equations before the sum.
+        end: the number of equations after it.
+    """
+
+    read: object
+    value: ArrayLike
+    negated: bool
+    first: int
+    end: int
+
+
 @final
 class TracedArray(Array):
-    """An atom of a program that is being traced, as an array without a known value."""
+    """An atom of a program that is being traced, as an array without a known value.
 
-    __slots__ = ("atom", "owner")
+    Attributes:
+        origin: the read of a reference that it is the result of, or a sum of one; else unset.
+    """
+
+    # Few arrays have an origin, and one slot less to set is faster.
+    __slots__ = ("atom", "origin", "owner")
+
+    origin: object
 
     def __init__(self, trace: Trace, atom: Atom) -> None:
         self.owner: Trace = trace
@@ -50,6 +76,12 @@ class TracedArray(Array):
 
     def numpy(self) -> np.ndarray:
         return np.asarray(self.owner.value_of(self.atom))
+
+    def __iadd__(self, other: ArrayLike) -> Array:
+        return _augmented(self, other, Arithmetic.__add__, False)
+
+    def __isub__(self, other: ArrayLike) -> Array:
+        return _augmented(self, other, Arithmetic.__sub__, True)
 
     def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
         instead = "`effax.numpy`, which takes symbols"
@@ -78,6 +110,23 @@ class TracedArray(Array):
 
     def __deepcopy__(self, memo: dict[int, object]) -> TracedArray:
         return self
+
+
+def _augmented(
+    x: TracedArray, other: ArrayLike, add: Callable[[Array, ArrayLike], Array], negated: bool
+) -> Array:
+    """Return the sum of an array that was read from a reference; else leave it to the operator."""
+    read = getattr(x, "origin", None)
+    if read is None or isinstance(read, SumOfRead) or current_trace() is not x.owner:
+        return cast("Array", NotImplemented)
+    value = getattr(type(other), "__jax_array__", None)
+    other = other if value is None else value(other)
+    eqns = x.owner.builder.eqns
+    first = len(eqns)
+    total = add(x, other)
+    if type(total) is TracedArray:
+        total.origin = SumOfRead(read, other, negated, first, len(eqns))
+    return total
 
 
 @contextmanager

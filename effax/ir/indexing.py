@@ -33,9 +33,13 @@ class Span(NamedTuple):
 
 
 class Pick(NamedTuple):
-    """One position (the axis is removed), or an integer array of positions as operand."""
+    """One position (the axis is removed), or an integer array of positions as operand.
+
+    If it ``wraps``, negative positions of the operand count from the end of the axis.
+    """
 
     at: int | None
+    wraps: bool = False
 
 
 Dim = Span | Pick
@@ -142,6 +146,12 @@ def indexed_shape(indexer: Indexer, shape: Shape, operands: Sequence[Type]) -> S
     for axis, (dim, size) in enumerate(zip(indexer.dims, shape, strict=True)):
         if is_dynamic(dim):
             _check_operand(axis, dim, next(feed))
+        elif isinstance(dim, Pick) and dim.wraps:
+            raise IllTyped(
+                f"the index of axis {axis} is static, and wraps",
+                expected="an operand, or a position that is not negative",
+                found=str(dim.at),
+            )
         _check_bounds(axis, dim, size, shape)
     return layout(indexer, [o.shape for o in operands]).shape
 
@@ -204,6 +214,8 @@ def numpy_index(
             index.append(dim.at if dim.at is not None else 0)
         else:
             wide = np.asarray(value).astype(np.uint64 if value.dtype.kind == "u" else np.int64)
+            if dim.wraps and wide.dtype.kind == "i":
+                wide = np.where(wide < 0, wide + size, wide)
             clipped = np.clip(wide, 0, max(size - 1, 0))
             index.append(int(clipped) if clipped.ndim == 0 else clipped.astype(np.int64))
             here = clipped == wide if size else np.zeros(wide.shape, bool)

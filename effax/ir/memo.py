@@ -22,7 +22,8 @@ from effax.ir.owners import owner_in
 from effax.ir.primitive import Owner, Primitive
 from effax.ir.recursion import with_fresh_stack
 from effax.ir.state import Cache, Cached, register_cache, register_lru
-from effax.ir.syntax import Jaxpr
+from effax.ir.syntax import Jaxpr, Lit, Var
+from effax.ir.types import ArrayType, RefType
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -123,11 +124,15 @@ def _equations_in(value: object) -> int:
     """Return the number of equations of the programs in an argument or a result."""
     if isinstance(value, Jaxpr):
         return len(value.eqns)
-    if isinstance(value, Primitive):
-        return sum([len(jaxpr.eqns) for jaxpr in value.subjaxprs()])
     if isinstance(value, tuple):
-        return sum([_equations_in(part) for part in value])
+        # Tests in order of cost: most parts are variables and numbers, in long tuples.
+        return 0 if isinstance(value, Var | Lit) else sum([_equations_in(part) for part in value])
+    if type(value) not in _PLAIN and isinstance(value, Primitive):
+        return sum([len(jaxpr.eqns) for jaxpr in value.subjaxprs()])
     return 0
+
+
+_PLAIN: Final = (bool, int, str, type(None), ArrayType, RefType)
 
 
 def clear_if_large() -> None:

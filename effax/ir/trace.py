@@ -19,6 +19,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from effax.effects import Rule
+from effax.ir.analysis.changes import ReferenceChanges
 from effax.ir.analysis.variance import SAME, Following, Names
 from effax.ir.axes import Axes, Axis
 from effax.ir.build import Builder, typing_of
@@ -92,6 +93,7 @@ class Trace:
         parent: the enclosing trace.
         builder: collects the equations.
         axes: the named axes in scope, by name: those that it binds, and its parent's.
+        changes: the changes of references so far.
         checked: the names of the axes along which variance is checked.
         alive: false once the program is finished; a later use of its tracers is a leak.
         consumed: the operation that consumed a reference, by the number of its variable.
@@ -104,8 +106,8 @@ class Trace:
 
     __slots__ = (
         "__weakref__", "_captures", "_differs", "_input_names", "_inputs", "_known",
-        "_n_evaluated", "_origins", "_values", "alive", "axes", "builder", "checked", "consumed",
-        "folds", "handles", "hoists", "label", "memory", "names", "on_values", "parent",
+        "_n_evaluated", "_origins", "_values", "alive", "axes", "builder", "changes", "checked",
+        "consumed", "folds", "handles", "hoists", "label", "memory", "names", "on_values", "parent",
     )  # fmt: skip
 
     def __init__(
@@ -143,6 +145,7 @@ class Trace:
         # The sources of references of this trace, and the number of equations searched for them.
         self._input_names: dict[int, str] = {}
         self._origins: tuple[dict[int, Source | SavedSource | None], int] = ({}, 0)
+        self.changes: ReferenceChanges = ReferenceChanges()
 
     def bind(
         self,
@@ -254,10 +257,7 @@ class Trace:
         """Return the user's line that made a value of this trace, or that of the passed input."""
         if isinstance(atom.type, RefType):
             return self._origin(atom)
-        for eqn in self.builder.eqns:
-            if atom in eqn.outs:
-                return eqn.source
-        return None
+        return next((eqn.source for eqn in self.builder.eqns if atom in eqn.outs), None)
 
     def input_name(self, var: Var) -> str:
         """Return the user's name of an input; empty if it has none, or is not an input."""
@@ -270,9 +270,7 @@ class Trace:
         """Return the :meth:`definition` of a reference; each equation is searched once."""
         found, searched = self._origins
         for eqn in self.builder.eqns[searched:]:
-            for v in eqn.outs:
-                if isinstance(v.type, RefType):
-                    found[v.id] = eqn.source
+            found.update({v.id: eqn.source for v in eqn.outs if isinstance(v.type, RefType)})
         self._origins = (found, len(self.builder.eqns))
         if isinstance(ref, Var) and ref.id in found:
             return found[ref.id]
@@ -295,12 +293,13 @@ class Trace:
         self.end()
         builder = self.builder
         captures = list(self._captures.values())
-        if not captures:
+        eqns = self.changes.used(builder.eqns, outs)
+        if not captures and len(eqns) == len(builder.eqns):
             return Traced(builder.finish(outs, 0, self.names, out_names), ())
         names = [_capture_name(c) for c in captures] + self.names
         binders = [*(c.var for c in captures), *builder.binders]
         n, size = len(captures), builder.next_id
-        jaxpr = numbered(binders, builder.eqns, outs, size, n, names, out_names)
+        jaxpr = numbered(binders, eqns, outs, size, n, names, out_names)
         # Errors about leaks look up captured references only; arrays are not kept alive.
         kept = {k: c for k, c in self._captures.items() if isinstance(c.var.type, RefType)}
         self._captures = kept

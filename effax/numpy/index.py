@@ -15,7 +15,7 @@ from effax.arrays.conversion import as_value
 from effax.arrays.creation import filled
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.index_modes import ModeLike, mode_name
-from effax.arrays.indexing import Selection, integer_positions, wrapped
+from effax.arrays.indexing import Selection, integer_positions, wrapping_pick
 from effax.arrays.indexing import select as selection_of
 from effax.arrays.shapes import broadcast_to, ravel, reshape
 from effax.ir.dtypes import DType, family, is_key_dtype
@@ -117,11 +117,12 @@ def _inside(shape: Shape, at: Selection) -> Array | None:
         operand = next(feed)
         if isinstance(dim, Span):
             continue
+        low = -size if dim.wraps else 0
         if isinstance(operand, DeviceArray):
             value = operand.numpy()
-            if ((value >= 0) & (value < size)).all():
+            if ((value >= low) & (value < size)).all():
                 continue
-        here = uf.bitwise_and(uf.greater_equal(operand, 0), uf.less(operand, size))
+        here = uf.bitwise_and(uf.greater_equal(operand, low), uf.less(operand, size))
         inside = here if inside is None else uf.bitwise_and(inside, here)
     if inside is None:
         return None
@@ -177,8 +178,9 @@ def take(
             'read a fill value there: `mode="fill"`',
         )
     at = remainder(at, size) if mode == "wrap" else at
-    at = clip(at, 0, size - 1) if mode == "clip" else wrapped(at, size)
-    dims = tuple(Pick(None) if i == place else Span(0, n) for i, n in enumerate(x.shape))
+    at = clip(at, 0, size - 1) if mode == "clip" else at
+    pick = Pick(None) if mode in ("clip", "wrap") else wrapping_pick(at)
+    dims = tuple(pick if i == place else Span(0, n) for i, n in enumerate(x.shape))
     return read(x, Selection.of(Indexer(dims), (at,)), _known_mode(mode, "take"), fill_value)
 
 
@@ -227,12 +229,11 @@ def take_along_axis(
     lone = [1 if i == place else n for i, n in enumerate(x.shape)]
     shape = pr.broadcast_shapes([tuple(lone), at.shape], "take_along_axis")
     size = x.shape[place]
-    if mode == "wrap":
-        at = remainder(at, size)
-    elif wrap_negative_indices:
-        at = wrapped(at, size)
+    at = remainder(at, size) if mode == "wrap" else at
+    wraps = wrap_negative_indices and mode != "wrap"
+    pick = wrapping_pick(at) if wraps else Pick(None)
     picks = [at if i == place else _line(n, shape, i) for i, n in enumerate(x.shape)]
-    indexer = Indexer((Pick(None),) * x.ndim)
+    indexer = Indexer(tuple([pick if i == place else Pick(None) for i in range(x.ndim)]))
     chosen = Selection.of(indexer, tuple(picks))
     part = read(x, chosen, _known_mode(mode, "take_along_axis"), fill_value)
     return part if part.shape == shape else broadcast_to(part, shape)

@@ -64,7 +64,7 @@ def test_a_gpt_trains_and_its_step_is_drawn_counted_optimized_and_debugged(tmp_p
     with contextlib.redirect_stdout(out):
         report = gpt.run(settings, tmp_path)
     shown = out.getvalue()
-    assert "read,write state['m'].* (10 refs)" in shown
+    assert "read,accum state['params']['block0'].* (6 refs)" in shown
     assert np.mean(report.losses[-5:]) < report.losses[0] - 1.5
     assert report.cost.by_primitive["dot_general"].flops > report.cost.flops / 2
     assert report.sizes[1] < report.sizes[0] and "results differ by 0.0e+00" in shown

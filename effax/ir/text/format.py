@@ -127,16 +127,25 @@ DYNAMIC: Final = "*"
 def index_text(indexer: Indexer, shape: Shape | None, operands: Sequence[str]) -> str:
     """Return an indexer in brackets: ``[i,2,:3,j:j+4,6::-2]``, with ``;drop`` for that mode.
 
+    ``;wrap`` states that all picks of operands wrap, ``;wrap(1)`` that the second one does.
     If the ``shape`` of the indexed value is known, ends may be omitted, and the whole is ``[...]``.
     Operands replace ``*``.
     """
-    mode = "" if indexer.mode is Mode.CLIP else f";{indexer.mode.value}"
+    mode = _wraps_text(indexer)
+    mode += "" if indexer.mode is Mode.CLIP else f";{indexer.mode.value}"
     if shape is not None and indexer.dims == whole(shape).dims:
         return f"[...{mode}]"
     feed = iter(operands)
     sizes: Sequence[int | None] = (None,) * len(indexer.dims) if shape is None else shape
     entries = [_dim_text(d, n, feed) for d, n in zip(indexer.dims, sizes, strict=False)]
     return f"[{','.join(entries)}{mode}]"
+
+
+def _wraps_text(indexer: Indexer) -> str:
+    wraps = [d.wraps for d in indexer.dims if isinstance(d, Pick) and d.at is None]
+    if True not in wraps:
+        return ""
+    return ";wrap" if all(wraps) else f";wrap({','.join(str(i) for i, w in enumerate(wraps) if w)})"
 
 
 def _dim_text(dim: Dim, size: int | None, feed: Iterator[str]) -> str:

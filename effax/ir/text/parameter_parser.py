@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from ast import literal_eval
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, is_dataclass
 from enum import Enum
 from typing import Final, NoReturn, cast, get_args
@@ -278,7 +278,7 @@ def classes_of(owner: type) -> Mapping[str, type]:
 def read_index(
     scan: Lexer, shape: Shape | None, operand: ReadAtom | None
 ) -> tuple[Indexer, list[Atom]]:
-    """Read ``[i,2,:3,j:j+4]`` or ``[...]``, with ``;drop`` for that mode.
+    """Read ``[i,2,:3,j:j+4]`` or ``[...]``, with ``;wrap`` and ``;drop`` for these modes.
 
     Args:
         scan: the text; the position is that of the bracket.
@@ -295,16 +295,39 @@ def read_index(
         dims.append(_dim(scan, size, operand, operands))
         if not scan.take(",") and not scan.at("]") and not scan.at(";"):
             scan.fail("unexpected text in an index", expected="`,` or `]`")
-    mode = _mode(scan) if scan.take(";") else Mode.CLIP
+    mode = Mode.CLIP
+    while scan.take(";"):
+        may_wrap = Pick(None) in dims
+        if may_wrap and scan.take("wrap"):
+            dims = _wrapping(scan, dims)
+        else:
+            mode = _mode(scan, may_wrap)
     scan.expect("]", "an index")
     return Indexer(tuple(dims), mode), operands
 
 
-def _mode(scan: Lexer) -> Mode:
+def _wrapping(scan: Lexer, dims: Sequence[Dim]) -> list[Dim]:
+    """Return the entries, picks of operands wrapping: all, or those in parentheses."""
+    picks = [i for i, d in enumerate(dims) if d == Pick(None)]
+    chosen = picks
+    if scan.take("("):
+        chosen = []
+        while not scan.take(")"):
+            start = scan.pos
+            k = _integer(scan)
+            if k is None or not 0 <= k < len(picks):
+                scan.fail("unknown pick", expected=f"a number below {len(picks)}", pos=start)
+            chosen.append(picks[k])
+            scan.take(",")
+    return [Pick(None, True) if i in chosen else d for i, d in enumerate(dims)]
+
+
+def _mode(scan: Lexer, may_wrap: bool) -> Mode:
     start = scan.pos
     word = scan.match(WORD, "a mode").group()
     if word not in [mode.value for mode in Mode]:
-        scan.fail("unknown mode", expected=", ".join(m.value for m in Mode), pos=start)
+        modes = [*(["wrap"] if may_wrap else []), *(m.value for m in Mode)]
+        scan.fail("unknown mode", expected=", ".join(modes), pos=start)
     return Mode(word)
 
 

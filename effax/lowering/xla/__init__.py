@@ -28,6 +28,7 @@ from effax.lowering.xla.backend import (
     max_nesting,
     number_of_devices,
     own_devices,
+    platform_version,
     start,
     this_process,
 )
@@ -116,6 +117,7 @@ __all__ = [
     "own_devices",
     "placement_of",
     "placement_over",
+    "platform_version",
     "pointer",
     "put",
     "put_parts",

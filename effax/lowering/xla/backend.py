@@ -229,6 +229,11 @@ def devices() -> tuple[Device, ...]:
     return backend().devices
 
 
+def platform_version() -> str:
+    """Return the version of the platform's plugin, as text."""
+    return backend().client.platform_version
+
+
 def buffer_type(type_: ArrayType) -> ArrayType:
     """Return the type of the buffer of an array: booleans represent ``float0``, words a key."""
     dtype = type_.dtype

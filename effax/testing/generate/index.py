@@ -46,7 +46,7 @@ def _dim(g: ProgramBuilder, n: int, picked: list[Shape]) -> tuple[Dim, Atom | No
             step = g.choose.pick((1, 1, -1))
             return Span(None, size, step), g.integer()
         case 7 | 8 | 9:
-            return Pick(None), _positions(g, picked)
+            return Pick(None, kind == 9), _positions(g, picked)
         case 2:
             return Pick(None), g.integer()
         case _:

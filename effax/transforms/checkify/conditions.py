@@ -143,7 +143,8 @@ def _indexed_bounds(indexer: Indexer, shape: Shape) -> list[Bound]:
     for axis, (dim, size) in enumerate(zip(indexer.dims, shape, strict=True)):
         if is_dynamic(dim):
             reach = (dim.size - 1) * dim.step if isinstance(dim, Span) and dim.size else 0
-            found.append(Bound(axis, size, max(0, -reach), size - 1 - max(0, reach)))
+            low = -size if isinstance(dim, Pick) and dim.wraps else max(0, -reach)
+            found.append(Bound(axis, size, low, size - 1 - max(0, reach)))
     return found
 
 

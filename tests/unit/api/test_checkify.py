@@ -46,7 +46,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str | None]] = {
     "division": (lambda x, y: x / y, (1.0, 0.0), "division by zero."),
     "integers": (lambda x, y: x // y, (1, 0), "division by zero."),
     "first": (lambda x, i: jnp.log(x[i]), (-X, 7), INDEX.format(7, 0)),
-    "negative": (lambda x, i: x[:, i], (X, -5), INDEX.format(-2, 1)),
+    "negative": (lambda x, i: x[:, i], (X, -5), INDEX.format(-5, 1)),
     "picks": (lambda x, i, j: x[i, j], (X, ROWS, jnp.array([2, 9])), INDEX.format(4, 0)),
     "known": (lambda x: x[5], (X,), INDEX.format(5, 0)),
     "update": (lambda x, i: x.at[i].add(1.0), (X, 2), INDEX.format(2, 0)),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
 import warnings
 import weakref
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -244,6 +246,22 @@ def test_traces_and_compilations_are_logged(caplog: pytest.LogCaptureFixture) ->
     assert not [r for r in caplog.records if r.levelno >= logging.WARNING]
 
 
+def check_least_recently_used(directory: Path, file: Path, other: Path) -> None:
+    """Check that a write removes the entries that were not used for longest."""
+    os.utime(file, (1, 1))
+    os.utime(other, (2, 2))
+    (directory / "part-left").touch()
+    os.utime(directory / "part-left", (1, 1))
+    effax.clear_caches()
+    effax.jit(lambda x: x * 11 + 1)(X)
+    size = file.stat().st_size
+    effax.config.update("jax_compilation_cache_max_size", 2 * size + size // 2)
+    effax.jit(lambda x: x * 14 + 1)(X)
+    assert file.exists()
+    assert not other.exists()
+    assert len([*directory.iterdir()]) == 2
+
+
 @pytest.mark.slow
 def test_compiled_programs_are_kept_in_a_directory(tmp_path: Any) -> None:
     directory = tmp_path / "cache"
@@ -253,16 +271,28 @@ def test_compiled_programs_are_kept_in_a_directory(tmp_path: Any) -> None:
         effax.jit(lambda x: x * 11 + 1)(X)
         (file,) = directory.iterdir()
         effax.clear_caches()
-        before = file.stat().st_mtime_ns
+        before = file.stat().st_ino
         np.testing.assert_array_equal(effax.jit(lambda x: x * 11 + 1)(X), X * 11 + 1)
-        assert file.stat().st_mtime_ns == before
-        file.write_bytes(b"broken")
+        assert file.stat().st_ino == before
+        whole = file.read_bytes()
+        for damaged in (b"broken", whole[:-1], whole[:99] + b"?" + whole[100:]):
+            file.write_bytes(damaged)
+            effax.clear_caches()
+            with pytest.warns(UserWarning, match="damaged"):
+                effax.jit(lambda x: x * 11 + 1)(X)
+            assert file.read_bytes() != damaged
         effax.clear_caches()
-        with pytest.warns(UserWarning, match="compilation cache"):
-            effax.jit(lambda x: x * 11 + 1)(X)
+        effax.jit(lambda x: x * 13 + 1)(X)
+        (other,) = set(directory.iterdir()) - {file}
+        other.write_bytes(whole)
+        effax.clear_caches()
+        with pytest.warns(UserWarning, match="no executable of this program"):
+            np.testing.assert_array_equal(effax.jit(lambda x: x * 13 + 1)(X), X * 13 + 1)
+        check_least_recently_used(directory, file, other)
     finally:
         effax.config.update("jax_compilation_cache_dir", None)
         effax.config.update("jax_persistent_cache_min_compile_time_secs", 1.0)
+        effax.config.update("jax_compilation_cache_max_size", 1 << 30)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         effax.jit(lambda x: x * 12 + 1)(X)

@@ -236,7 +236,7 @@ def test_effects_on_references_from_outside_are_an_error() -> None:
             with pytest.raises(RefError, match="closed-over reference") as caught:
                 run(X)
             assert "test_remat.py" in str(caught.value)
-    with pytest.raises(RefError, match=r"write of its argument out\['total'\]"):
+    with pytest.raises(RefError, match=r"accum of its argument out\['total'\]"):
         jax.checkpoint(adds)(X, {"total": r})
     with pytest.raises(RefError, match="twice"):
         jax.grad(lambda x: jnp.sum(jax.checkpoint(writes)(x)))(X)

@@ -67,7 +67,7 @@ ONCE: dict[str, tuple[int, Callable[[F], F]]] = {
     "beside checkpoint": (1, lambda f: jax.grad(lambda x: jax.checkpoint(jnp.sin)(f(x)))),
     "make_jaxpr": (0, lambda f: lambda x: (jax.make_jaxpr(f)(x), x)[1]),
     "eval_shape": (0, lambda f: lambda x: (jax.eval_shape(f, x), x)[1]),
-    "vmap, unbatched": (1, lambda f: lambda x: jax.vmap(lambda y: y * f(2.0))(jnp.stack([x, x]))),
+    "vmap, unbatched": (2, lambda f: lambda x: jax.vmap(lambda y: y * f(2.0))(jnp.stack([x, x]))),
 }
 
 

@@ -44,7 +44,7 @@ def chain(n: int) -> Jaxpr:
         for i in range(n // 12):
             h = jnp.tanh(x @ w)
             x = h * 2.0 + x
-            r[i % 4] += jnp.sum(h)
+            r[i % 4] = r[i % 4] + jnp.sum(h)
             y = jnp.sin(x)
             x = jnp.where(x > 0, y, jnp.cos(y))
         return x

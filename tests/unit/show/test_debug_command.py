@@ -57,7 +57,13 @@ def test_commands_from_a_pipe(capsys: Captured, monkeypatch: pytest.MonkeyPatch)
     commands = 'break primitive log\ncontinue\nhistory params["w"]\nprint scale\n'
     status, out, err = debug(capsys, monkeypatch, commands, "debugged:step", "--args", args)
     assert (status, err) == (0, "")
-    for part in ("(effax) continue", "break 1: primitive log", "debugged.py:8", "swap", "= 2."):
+    for part in (
+        "(effax) continue",
+        "break 1: primitive log",
+        "debugged.py:8",
+        "addupdate",
+        "= 2.",
+    ):
         assert part in out
 
 

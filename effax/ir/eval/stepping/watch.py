@@ -71,7 +71,7 @@ def _leaves(indexer: Indexer, shape: Sequence[int], operands: Sequence[Value]) -
             continue
         at = np.asarray(next(feed))
         if isinstance(dim, Pick):
-            low, high = 0, size - 1
+            low, high = -size if dim.wraps else 0, size - 1
         else:
             assert isinstance(dim, Span)
             reach = (dim.size - 1) * dim.step

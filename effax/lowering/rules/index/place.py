@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from effax.ir.dtypes import DType
-from effax.ir.indexing import Dim, Indexer, Layout, Mode, Pick, is_dynamic, layout
+from effax.ir.indexing import Dim, Indexer, Layout, Mode, Pick, Span, is_dynamic, layout
 from effax.lowering import ops
 from effax.lowering.writer import Val, Writer
 
@@ -57,13 +57,22 @@ def _is_array(axis: LoweredAxis) -> bool:
 def placed(w: Writer, indexer: Indexer, x: Val, operands: Sequence[Val]) -> LoweredIndex:
     """Return the indexer's entries with their operands."""
     dtype = ops.index_dtype([o.type for o in operands], x.shape)
-    feed = iter([ops.index(w, o, dtype) for o in operands])
+    feed = iter(operands)
     axes = [
-        LoweredAxis(dim, next(feed) if is_dynamic(dim) else None, n)
+        LoweredAxis(dim, _position(w, dim, next(feed), n, dtype) if is_dynamic(dim) else None, n)
         for dim, n in zip(indexer.dims, x.shape, strict=True)
     ]
     shapes = [o.shape for o in operands]
     return LoweredIndex(tuple(axes), layout(indexer, shapes), dtype, indexer.mode is Mode.DROP)
+
+
+def _position(w: Writer, dim: Dim, operand: Val, size: int, dtype: DType) -> Val:
+    """Return an operand in the index dtype, negative positions counted from the end if it wraps."""
+    at = ops.index(w, operand, dtype)
+    if isinstance(dim, Span) or not dim.wraps or operand.type.dtype.kind == "u":
+        return at
+    from_end = ops.same(w, "add", at, ops.full(w, size, at))
+    return ops.select(w, ops.compare(w, "LT", at, ops.full(w, 0, at)), from_end, at)
 
 
 def in_bounds(w: Writer, place: LoweredIndex) -> Val | None:

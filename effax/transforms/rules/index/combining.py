@@ -11,8 +11,8 @@ from math import prod
 
 from effax.ir import prims
 from effax.ir.build import lit
-from effax.ir.dtypes import INT32
-from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span, is_dynamic, layout
+from effax.ir.dtypes import INT32, family
+from effax.ir.indexing import Indexer, Mode, Pick, Span, is_dynamic, layout
 from effax.ir.prims import BroadcastInDim, Concatenate, Iota, Reshape, Rev, Slice, Sort
 from effax.ir.prims import index as p
 from effax.ir.syntax import Atom
@@ -132,10 +132,12 @@ def pick_numbers(
     inside: Atom | None = None
     for dim, size in zip(indexer.dims, shape, strict=True):
         operand: Atom | None = next(feed) if is_dynamic(dim) else None
-        if operand is None or not _is_pick(dim):
+        if operand is None or not isinstance(dim, Pick):
             continue
         if operand.type.dtype.itemsize < 4:
             operand = b(prims.ConvertElementType(INT32), operand)
+        if dim.wraps:
+            operand = wrapped(b, operand, size)
         low, high = const(0, operand), const(max(size - 1, 0), operand)
         at: Atom = b(prims.ConvertElementType(INT32), b(prims.Clamp(), low, operand, high))
         at = _over(b, at, picks)
@@ -150,8 +152,12 @@ def pick_numbers(
     return b(Reshape((prod(picks),)), number)
 
 
-def _is_pick(dim: Dim) -> bool:
-    return isinstance(dim, Pick)
+def wrapped(b: RuleBuilder, index: Atom, size: int) -> Atom:
+    """Return positions with negative ones counted from the end."""
+    if family(index.type.dtype) == "uint":
+        return index
+    below = b(prims.Lt(), index, const(0, index))
+    return where(b, below, b(prims.Add(), index, const(size, index)), index)
 
 
 def _over(b: RuleBuilder, x: Atom, picks: Shape) -> Atom:

@@ -75,7 +75,7 @@ def winners(
         return b(BroadcastInDim(part, dims), b(Reshape(place.pick_shape), found))
     numbers = b(Reshape(place.pick_shape), b(Iota(INT32, (count,), 0)))
     table = zeros(b, array_type(sizes, INT32))
-    positions = Indexer((Pick(None),) * len(picks), indexer.mode)
+    positions = Indexer(tuple([d for d, _, _ in dynamic if isinstance(d, Pick)]), indexer.mode)
     given = [o for _, o in picks]
     last = b(p.Gather(positions), b(p.Scatter(positions), table, numbers, *given), *given)
     return b(BroadcastInDim(part, dims), b(Eq(), last, numbers))
