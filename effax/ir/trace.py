@@ -375,13 +375,13 @@ class Trace:
 
 def differs_along(outer: object) -> Names:
     """Return the checked axes along which a value from outside may differ; none for a constant."""
-    home, atom = getattr(outer, "trace", None), getattr(outer, "atom", None)
+    home, atom = getattr(outer, "owner", None), getattr(outer, "atom", None)
     return home.differs(atom) if isinstance(home, Trace) and isinstance(atom, Var) else SAME
 
 
 def is_shared(ref: object) -> bool:
     """Return whether a reference is from outside of every program whose devices are checked."""
-    home = getattr(ref, "trace", None)
+    home = getattr(ref, "owner", None)
     return ref is not None and not (isinstance(home, Trace) and home.checked)
 
 
@@ -400,7 +400,7 @@ def _capture_name(capture: Capture) -> str:
 
 def _input_name(ref: object) -> str:
     """Return the user's name of a reference that is an input of its trace; else empty."""
-    home, atom = getattr(ref, "trace", None), getattr(ref, "atom", None)
+    home, atom = getattr(ref, "owner", None), getattr(ref, "atom", None)
     return home.input_name(atom) if isinstance(home, Trace) and isinstance(atom, Var) else ""
 
 
@@ -438,7 +438,7 @@ def _leak(trace: Trace, atom: Atom) -> LeakedTracer:
 
 def made_at(outer: object) -> Source | SavedSource | None:
     """Return the source of a value from outside of a trace, if it is known."""
-    home, atom = getattr(outer, "trace", None), getattr(outer, "atom", None)
+    home, atom = getattr(outer, "owner", None), getattr(outer, "atom", None)
     if isinstance(home, Trace) and isinstance(atom, Var):
         return home.definition(atom)
     return getattr(outer, "made_at", None)
