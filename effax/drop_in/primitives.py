@@ -23,7 +23,7 @@ _OTHER_NAMES: Final[Mapping[str, str]] = {
 _FUNCTIONS: Final = (
     "bessel_i0e", "bessel_i1e", "betainc", "clz", "digamma", "erf_inv", "igamma", "igamma_grad_a",
     "igammac", "lgamma", "log2", "mulhi", "polygamma", "random_gamma_grad", "reduce_precision",
-    "reduce_xor", "split", "tile", "top_k", "zeta", "stack", "unstack",
+    "reduce_xor", "scatter_sub", "split", "tile", "top_k", "zeta", "stack", "unstack",
 )  # fmt: skip
 """Primitives of JAX that are functions of several primitives here."""
 
