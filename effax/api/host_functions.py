@@ -80,7 +80,9 @@ def _as_numpy(x: object) -> Value:
     if is_python_scalar(x):
         return np.asarray(x, allowed(type(x)))
     found = np.asarray(x)
-    return found if found.dtype.kind in "OUSMm" else np.asarray(found, allowed(found.dtype))
+    if found.dtype.kind in "OUSMm":
+        return found
+    return np.asarray(found, allowed(found.dtype, of_value=True))
 
 
 def array_leaves(

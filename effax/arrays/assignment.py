@@ -35,11 +35,7 @@ def cast_for_update(
         IllTyped: the kind would be lost, or the shape does not broadcast.
         BadArgument: a Python number does not fit.
     """
-    if (
-        truncates
-        and dtype.kind in "iub"
-        and isinstance(value, float | int if dtype.kind == "b" else float)
-    ):
+    if truncates and _is_of_higher_kind(value, dtype):
         value = as_value(value)
     if is_python_scalar(value):
         if not yields_to(value, dtype):
@@ -53,14 +49,23 @@ def cast_for_update(
     if not keeps_kind(array, dtype):
         error = _loses_kind(str(array.type), dtype, what)
         counts = array.weak_type and array.dtype.kind in "iu" and dtype.kind in "iu"
-        if not truncates or counts or is_complex(array.dtype) > is_complex(dtype):
+        if not truncates or counts:
             raise error
         text = f"scatter inputs have incompatible types: {error}"
         warnings.warn(text, FutureWarning, stacklevel=4)
+    if is_complex(array.dtype) > is_complex(dtype):
+        array = array.real
     array = ops.astype(array, dtype)
     if array.shape != at.shape:
         array = _broadcast(array, at.shape, what)
     return at.inward(array)
+
+
+def _is_of_higher_kind(value: object, dtype: DType) -> bool:
+    """Return whether a Python number loses a fraction, an imaginary part or a count in a dtype."""
+    if isinstance(value, complex):
+        return not is_complex(dtype)
+    return dtype.kind in "iub" and isinstance(value, float | int if dtype.kind == "b" else float)
 
 
 def yields_to(value: complex, dtype: DType) -> bool:

@@ -39,6 +39,8 @@ class Config(threading.local):
         numpy_rank_promotion: whether operands of different ranks broadcast: ``allow``, ``warn``
             or ``raise``.
         default_matmul_precision: the precision of products that pass none.
+        explicit_x64_dtypes: whether a request of a 64-bit dtype is granted (``allow``) or refused
+            (``error``) where these are off; ``warn``: it becomes one of 32 bits, without a warning.
         check_tracer_leaks: whether a tracer that outlives its trace raises.
         watched: the names of the values that raise: ``nan``, ``inf``.
         call_key: a value that is equal where compiled calls have the same settings.
@@ -53,6 +55,7 @@ class Config(threading.local):
     numpy_dtype_promotion: str = "standard"
     numpy_rank_promotion: str = "allow"
     default_matmul_precision: str | None = None
+    explicit_x64_dtypes: str = "warn"
     check_tracer_leaks: bool = False
     no_tracing: bool = False
     no_execution: bool = False
@@ -116,6 +119,7 @@ _KEYED: Final = (
     "check_tracer_leaks",
     "default_prng_impl",
     "no_execution",
+    "explicit_x64_dtypes",
 )
 """The further settings on which a program depends."""
 
@@ -275,13 +279,21 @@ def debug_infs(new_val: bool = True) -> AbstractContextManager[None]:
     return _with("debug_infs", new_val)
 
 
-def allowed(dtype: object) -> DType:
+def allowed(dtype: object, of_value: bool = False) -> DType:
     """Return the dtype for a request under the current settings.
 
-    Raises IllTyped where ``dtype`` is not a dtype of arrays.
+    Args:
+        dtype: the requested dtype.
+        of_value: whether it is the dtype of a value, which the user does not request.
+
+    Raises IllTyped where ``dtype`` is not a dtype of arrays, and BadArgument for a request of 64
+    bits that the settings refuse.
     """
+    wide, explicit = config.enable_x64, config.explicit_x64_dtypes
+    if explicit != "warn" and not wide and not of_value and not _is_kind(dtype):
+        wide = explicit == "allow" or _checked_request(dtype)
     try:
-        found = _allowed(dtype, config.enable_x64)
+        found = _allowed(dtype, wide)
     except TypeError:
         found = None
     if found is None:
@@ -291,6 +303,23 @@ def allowed(dtype: object) -> DType:
             found=f"{dtype!r:.80}",
         )
     return found
+
+
+def _is_kind(dtype: object) -> bool:
+    """Return whether a request is Python's type of numbers, which has no width."""
+    return isinstance(dtype, type) and dtype in _PYTHON
+
+
+def _checked_request(dtype: object) -> bool:
+    """Return False. Raises BadArgument for a dtype of 64 bits."""
+    if _allowed(dtype, True) != _allowed(dtype, False):
+        raise BadArgument(
+            "Explicitly requested dtype is not available: 64-bit dtypes are off",
+            expected=str(_allowed(dtype, False)),
+            found=str(_allowed(dtype, True)),
+            remedy="request that dtype, or enable 64 bits: `with effax.enable_x64():`",
+        )
+    return False
 
 
 @cached(maxsize=1 << 10)

@@ -57,7 +57,7 @@ def as_value(x: object, what: str = "an argument") -> Array:
                 expected="booleans, integers, floats or complex numbers",
                 found=str(x.dtype),
             )
-        value = np.array(x, dtype=allowed(x.dtype))
+        value = np.array(x, dtype=allowed(x.dtype, of_value=True))
         if value.dtype.kind in "iu" and value.dtype.itemsize < x.dtype.itemsize:
             _check_kept(value, x, what)
         return from_numpy(value)

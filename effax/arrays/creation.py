@@ -328,7 +328,7 @@ def _kind_of(a: ArrayLike | Shaped) -> tuple[DType, bool]:
     if isinstance(a, Array | np.ndarray | np.generic | bool | int | float | complex):
         return pr.operand_kind(a, "the argument of full_like")
     if hasattr(a, "shape") and hasattr(a, "dtype"):
-        return allowed(a.dtype), bool(getattr(a, "weak_type", False))
+        return allowed(a.dtype, of_value=True), bool(getattr(a, "weak_type", False))
     return pr.operand_kind(a, "the argument of full_like")
 
 

@@ -45,7 +45,7 @@ def from_dlpack(
         check_first_device(device, "from_dlpack")
     buffer = xla.from_dlpack(external_array, copy)
     made = DeviceArray(None, xla.buffer_array_type(buffer), buffer)
-    return converted(made, allowed(made.dtype), False)
+    return converted(made, allowed(made.dtype, of_value=True), False)
 
 
 def is_supported_dtype(dtype: DTypeLike) -> bool:

@@ -72,7 +72,7 @@ def operand_kind(x: object, what: str) -> tuple[DType, bool]:
     if is_python_scalar(x):
         return allowed(python_kind(x)), not isinstance(x, bool)
     if isinstance(x, np.ndarray | np.generic):
-        return allowed(x.dtype), False
+        return allowed(x.dtype, of_value=True), False
     if isinstance(x, SymbolicDim):
         return np.dtype(np.int32), True
     own = own_array(x)
@@ -358,7 +358,7 @@ def dtype_of(x: object) -> tuple[DType, bool]:
     if x in _PYTHON_NUMBERS if isinstance(x, type) else False:
         return allowed(x), x is not bool
     if isinstance(x, np.ndarray | np.generic):
-        return allowed(x.dtype), False
+        return allowed(x.dtype, of_value=True), False
     return allowed(x), False
 
 

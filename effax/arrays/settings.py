@@ -34,6 +34,7 @@ EFFECTIVE: Final = (
     "platforms",
     "default_device",
     "default_prng_impl",
+    "explicit_x64_dtypes",
 )
 """The settings with an effect."""
 

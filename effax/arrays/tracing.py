@@ -202,7 +202,7 @@ def input_type(x: object, what: str = "an argument") -> Type:
     if is_python_scalar(x):
         return array_type((), allowed(python_kind(x)), not isinstance(x, bool))
     if isinstance(x, np.ndarray | np.generic) and x.dtype.kind not in NOT_NUMBERS:
-        return array_type(x.shape, allowed(x.dtype))
+        return array_type(x.shape, allowed(x.dtype, of_value=True))
     return as_argument(x, what).type
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from difflib import get_close_matches
 from importlib import import_module
+from importlib.metadata import version
 from types import ModuleType
 from typing import Final, TypeVar
 
@@ -109,7 +110,11 @@ _VERSIONS: Final[Mapping[str, object]] = {
     "__version_info__": tuple(map(int, VERSION.split("."))),
 }
 
-OWN: Final[Mapping[str, Mapping[str, object]]] = {"jax": _VERSIONS, "jax.version": _VERSIONS}
+OWN: Final[Mapping[str, Mapping[str, object]]] = {
+    "jax": _VERSIONS,
+    "jax.version": _VERSIONS,
+    "jax.lib": {"__version__": version("jaxlib")},
+}
 """Names whose values are JAX's, by module."""
 
 REMEDY: Final = (

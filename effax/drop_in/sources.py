@@ -7,12 +7,26 @@ from typing import Final
 
 _SOURCE_INFO: Final = "drop_in.private:new_source_info register_exclusion summarize"
 
+_MESHES: Final = "sharding:get_abstract_mesh get_mesh reshard use_abstract_mesh"
+
 SOURCES: Final[Mapping[str, Sequence[str]]] = {
+    "jax": ("", "drop_in.names:host_count host_id host_ids", _MESHES),
+    "jax.ad": ("ad",),
+    "jax.ad_checkpoint": (
+        "ad_checkpoint",
+        "drop_in.names:Recompute Saveable",
+        "drop_in.primitives:name_p",
+    ),
+    "jax.errors": ("errors", "drop_in.names:KeyReuseError"),
+    "jax.export": ("export", "drop_in.exporting"),
     "jax.api_util": ("drop_in.api_util",),
     "jax.core": ("core", "drop_in.core", "drop_in.private:pytype_aval_mappings"),
     "jax.custom_derivatives": ("custom_derivatives", "drop_in.custom_derivatives"),
     "jax.extend": (),
-    "jax.extend.backend": ("drop_in.private:backends get_backend",),
+    "jax.extend.backend": (
+        "drop_in.private:backends get_backend",
+        "drop_in.names:clear_backends clear_in_memory_compilation_cache get_default_device",
+    ),
     "jax.extend.core": ("core", "drop_in.core"),
     "jax.extend.core.primitives": ("drop_in.primitives",),
     "jax.extend.linear_util": ("drop_in.linear_util",),
@@ -21,13 +35,17 @@ SOURCES: Final[Mapping[str, Sequence[str]]] = {
     "jax.experimental.hijax": ("drop_in.hijax",),
     "jax.experimental.layout": ("arrays.layout",),
     "jax.experimental.sparse": ("drop_in.sparse",),
+    "jax.experimental.xla_metadata": ("drop_in.xla_metadata",),
     "jax.interpreters": (),
     "jax.interpreters.ad": ("drop_in.ad",),
     "jax.interpreters.batching": ("drop_in.batching",),
     "jax.interpreters.mlir": ("drop_in.mlir", "drop_in.mlir:hlo ir"),
     "jax.interpreters.partial_eval": ("drop_in.partial_eval",),
     "jax.interpreters.pxla": ("drop_in.private:create_compile_options global_result_handlers",),
-    "jax.interpreters.xla": ("drop_in.private:apply_primitive canonicalize_dtype_handlers",),
+    "jax.interpreters.xla": (
+        "drop_in.private:apply_primitive canonicalize_dtype_handlers",
+        "drop_in.names:Backend",
+    ),
     "jax.lax": ("lax", "drop_in.primitives", "drop_in.private:dtype"),
     "jax.lib": (),
     "jax.numpy": ("numpy", "drop_in.private:float8_e4m3fnuz float8_e5m2fnuz"),

@@ -12,7 +12,7 @@ import pytest
 
 import effax
 import effax.numpy as jnp
-from effax.arrays.config import SETTINGS
+from effax.arrays.config import SETTINGS, setting
 from effax.ir.errors import BadArgument, IllTyped, LeakedTracer
 
 A = np.ones((2, 2), np.float32)
@@ -205,3 +205,18 @@ def test_a_function_is_traced_anew_for_each_value_of_a_context() -> None:
     context.set_global("a")
     f(x)
     assert seen == ["b", "a", "c"]
+
+
+def test_requests_of_64_bits_are_granted_or_refused() -> None:
+    wide = np.arange(3) + (1 << 40)
+    with setting("explicit_x64_dtypes", "allow"):
+        assert int(jnp.array(wide, dtype=jnp.int64)[0]) == 1 << 40
+        assert jnp.max(jnp.int64(1), initial=0).dtype == np.int64
+        assert effax.ShapeDtypeStruct((), np.int64).dtype == np.int64
+        assert jnp.asarray(np.arange(3)).dtype == np.int32
+        assert jnp.zeros(2, float).dtype == np.float32
+    with setting("explicit_x64_dtypes", "error"):
+        with pytest.raises(BadArgument, match="Explicitly requested dtype"):
+            jnp.ones(2, "float64")
+        assert jnp.asarray(np.arange(3)).dtype == np.int32
+    assert jnp.ones(2, "float64").dtype == np.float32
