@@ -205,6 +205,11 @@ class Traced(_Staged, Generic[R]):
         return ClosedJaxpr(self._flat.jaxpr, self._flat.consts)
 
     @property
+    def lojax(self) -> Traced[R]:
+        """Return itself: its program has no types of users to lower."""
+        return self
+
+    @property
     def fun_name(self) -> str:
         """Return the name of the function."""
         return self._name

@@ -153,6 +153,11 @@ class Eqn(NamedTuple):
         return str(self)
 
 
+def pretty_print(self: object, **options: object) -> str:
+    """Return the text of a program. JAX's options, such as ``use_color``, are accepted."""
+    return str(self)
+
+
 @final
 class Jaxpr:
     """A program: binders, equations in order, results.
@@ -351,6 +356,7 @@ class Jaxpr:
         return DISPLAY.jaxpr(self)
 
     __repr__ = __str__
+    pretty_print = pretty_print
 
     def __reduce__(self) -> tuple[object, ...]:
         # By name, because pickling knows programs.
@@ -445,6 +451,26 @@ class ClosedJaxpr(_Closed):
         return self.consts
 
     @property
+    def constvars(self) -> list[Var]:
+        """The binders of constants."""
+        return self.jaxpr.constvars
+
+    @property
+    def invars(self) -> list[Var]:
+        """The binders of the inputs."""
+        return self.jaxpr.invars
+
+    @property
+    def outvars(self) -> list[Atom]:
+        """The results."""
+        return self.jaxpr.outvars
+
+    @property
+    def debug_info(self) -> DebugInfo:
+        """The user's names of inputs and results."""
+        return self.jaxpr.debug_info
+
+    @property
     def in_avals(self) -> tuple[Type, ...]:
         """The types of the inputs, without those of constants."""
         return self.jaxpr.in_types[len(self.consts) :]
@@ -467,6 +493,7 @@ class ClosedJaxpr(_Closed):
         return DISPLAY.closed(self)
 
     __repr__ = __str__
+    pretty_print = pretty_print
 
     def _repr_html_(self) -> str | None:
         return drawn(self.jaxpr)

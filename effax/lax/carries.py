@@ -12,6 +12,8 @@ from effax.arrays.ref import Ref
 from effax.arrays.tracing import FlatFunction, shown_tree
 from effax.effects import Rule
 from effax.ir.analysis.variance import Names, variance
+from effax.ir.build import Builder
+from effax.ir.edit.rewriter import Rewriter
 from effax.ir.errors import IllTyped, RefError
 from effax.ir.prims.common.subjaxpr_checks import fits
 from effax.ir.scope import checked_axes
@@ -52,10 +54,11 @@ def stable_carry(
     Raises IllTyped, which names the leaves, where the types differ otherwise.
     """
     leaves = list(carry.leaves)
+    made: FlatFunction | None = None
     # A leaf changes its type once, from a weak to a strong one.
     while True:
         types = [x.type for x in leaves]
-        flat = trace(types)
+        flat = made or trace(types)
         found_tree = carry_tree(flat)
         if found_tree != carry.treedef:
             raise IllTyped(
@@ -71,6 +74,29 @@ def stable_carry(
         if all(x.type is t for x, t in zip(promoted, types, strict=True)):
             return flat._replace(jaxpr=with_results(flat.jaxpr, types)), leaves
         leaves = promoted
+        made = _retyped(flat, [x.type for x in leaves])
+
+
+def _retyped(flat: FlatFunction, types: Sequence[Type]) -> FlatFunction | None:
+    """Return a body on a carry of strong types; None where it has to be traced anew for these.
+
+    Operations have the dtypes that they had for the weak carry, as in JAX, which traces once.
+    """
+    jaxpr, n = flat.jaxpr, len(flat.consts)
+    before = jaxpr.in_types[n : n + len(types)]
+    if any(old.dtype != new.dtype for old, new in zip(before, types, strict=True)):
+        return None
+    rest = jaxpr.in_types[n + len(types) :]
+    made = Rewriter(jaxpr, Builder([*jaxpr.in_types[:n], *types, *rest]))
+    try:
+        for eqn in jaxpr.eqns:
+            made.replace(eqn, made.emit(eqn, eqn.prim, made.operands(eqn)))
+    except IllTyped:
+        return None
+    again = made.build(made.results()).replace(out_names=jaxpr.out_names)
+    if any(a.dtype != b.dtype for a, b in zip(jaxpr.out_types, again.out_types, strict=True)):
+        return None
+    return flat._replace(jaxpr=again)
 
 
 def stable_variance(

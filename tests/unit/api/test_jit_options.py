@@ -161,6 +161,12 @@ def test_stages_describe_the_call() -> None:
     assert traced.fun_name == "f"
     assert traced.jaxpr == effax.make_jaxpr(f)(X, {"a": X})
     assert traced.effects == traced.jaxpr.effects
+    assert traced.lojax is traced
+    assert (traced.jaxpr.invars, traced.jaxpr.outvars) == (
+        traced.jaxpr.jaxpr.invars,
+        traced.jaxpr.jaxpr.outvars,
+    )
+    assert traced.jaxpr.pretty_print(use_color=False) == str(traced.jaxpr)
     assert traced.out_info[1]["s"] == effax.ShapeDtypeStruct((), "float32")
     assert traced.args_info[0][1]["a"].shape == (4,)
     lowered = traced.lower()

@@ -227,3 +227,18 @@ def test_a_carry_of_a_python_number_takes_the_32_bits_of_the_body() -> None:
     with effax.enable_x64(True):
         found = lax.fori_loop(0, 2, lambda _, c: outer(c), 0)
         assert (int(found), found.dtype) == (3, jnp.int32)
+
+
+def test_a_body_whose_weak_carry_becomes_strong_is_traced_once() -> None:
+    traces: list[Any] = []
+
+    def body(c: Any, x: Any) -> Any:
+        traces.append(c)
+        return jnp.sin(c) + x, c
+
+    c, ys = lax.scan(body, 0.0, jnp.arange(2.0))
+    assert len(traces) == 1
+    assert not c.weak_type
+    assert not ys.weak_type
+    assert ys.tolist() == [0, 0]
+    assert not lax.while_loop(lambda c: c < 2, lambda c: c + jnp.float32(1), 0.0).weak_type
