@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import TypeVar, cast
+from typing import TypeVar, overload
 
 F = TypeVar("F", bound=Callable[..., object])
 T = TypeVar("T")
@@ -22,6 +22,12 @@ def set_xla_metadata(x: T | None = None, **metadata: object) -> T | AbstractCont
     return _unchanged() if x is None else x
 
 
-def xla_metadata_call(f: F | None = None, /, **metadata: object) -> F | Callable[[F], F]:
+@overload
+def xla_metadata_call(f: F, /, **metadata: object) -> F: ...
+@overload
+def xla_metadata_call(f: None = None, /, **metadata: object) -> Callable[[F], F]: ...
+def xla_metadata_call(
+    f: Callable[..., object] | None = None, /, **metadata: object
+) -> Callable[..., object]:
     """Return ``f``; without it, a decorator."""
-    return cast("F", lambda g: g) if f is None else f
+    return (lambda g: g) if f is None else f
