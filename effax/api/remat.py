@@ -21,7 +21,6 @@ from effax.ir.prims import Jit, Name, Remat, SaveAs, SaveRule
 from effax.ir.prims.remat import impure_error, only_reads
 from effax.ir.recursion import kinds_of
 from effax.ir.trace import current_trace, shown_ref
-from effax.tree import PyTree
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -31,7 +30,7 @@ T = TypeVar("T")
 def checkpoint(
     fun: Callable[P, R],
     *,
-    prevent_cse: PyTree = True,
+    prevent_cse: object = True,
     policy: SaveRule | Callable[..., bool] | None = None,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
@@ -58,7 +57,7 @@ def checkpoint(
     check_callable(fun, "checkpoint")
     keeps = None if policy is None else as_rule(policy, "checkpoint")
     static = StaticArgs.of(fun, static_argnums, static_argnames)
-    apart = any(tree.leaves(prevent_cse))
+    apart = any(map(bool, tree.leaves(prevent_cse)))
 
     @like(fun)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -36,6 +36,7 @@ WITHOUT_A_TYPE: Final = {
     "effax.device_get": STRUCTURE,
     "effax.device_put": STRUCTURE,
     "effax.eval_shape": SHAPES,
+    "effax.fwd_and_bwd": CHOSEN,
     "effax.grad": CHOSEN,
     "effax.hessian": CHOSEN,
     "effax.jacfwd": CHOSEN,
