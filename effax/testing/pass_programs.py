@@ -84,7 +84,7 @@ def plans_of(wanted: WantedPrograms) -> list[tuple[Draw, int]]:
             focused = replace(features, focus=choose.pick(corners))
             return program(choose, focused, steps=choose.between(1, 4))
 
-        plans.append((_meeting(corner, wanted), 6))
+        plans.append((_meeting(corner, wanted), 9))
     return plans
 
 

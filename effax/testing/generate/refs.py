@@ -8,6 +8,8 @@ from typing import Final
 from effax.ir.build import Builder
 from effax.ir.dtypes import is_inexact_dtype
 from effax.ir.indexing import Indexer, Pick, Span, whole
+from effax.ir.primitive import Primitive
+from effax.ir.prims import Scan
 from effax.ir.prims import refs as p
 from effax.ir.syntax import Atom, Jaxpr, Var
 from effax.ir.types import ArrayType
@@ -75,7 +77,10 @@ def addupdate(g: ProgramBuilder) -> None:
 
 
 def nested(g: ProgramBuilder) -> None:
-    """Append a load, a nested program that stores, and a load; or the same of stores and a load."""
+    """Append a load, a nested program that stores, and a load; or the same of stores and a load.
+
+    A load and a program that stores may also be the body of a loop.
+    """
     kinds = [kind for kind in KINDS if kind in g.features.control]
     if not kinds or g.depth <= 0:
         get(g)
@@ -95,6 +100,9 @@ def nested(g: ProgramBuilder) -> None:
         body = b.finish(b.emit(inner, b.binders))
     prim, before, after = enclosed(kind, body, g.predicate())
     magnitude = max(g.magnitude(ref), 4.0)
+    if stores and "scan" in kinds and g.choose.chance(20):
+        _repeat(g, prim, ref, [*before, *operands, *after], magnitude)
+        return
     adds, is_dead = may_add and g.choose.chance(25), g.choose.chance(75)
 
     def outer() -> None:
@@ -113,6 +121,16 @@ def nested(g: ProgramBuilder) -> None:
     outer()
     g.emit(prim, *before, *operands, *after, magnitude=magnitude)
     outer()
+
+
+def _repeat(
+    g: ProgramBuilder, prim: Primitive, ref: Var, operands: list[Atom], magnitude: float
+) -> None:
+    """Append a loop of two iterations, each of which loads the reference, then stores into it."""
+    b = Builder([a.type for a in operands])
+    old = b(p.Get(whole(ref.type.shape)), b.binders[operands.index(ref)])
+    b.emit(prim, b.binders)
+    g.emit(Scan(b.finish([old]), 2, False, len(operands), 0), *operands, magnitude=magnitude)
 
 
 def _load(operands: Sequence[Atom]) -> Jaxpr:
