@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import cast
+from typing import Final, cast
 
 import numpy as np
 
@@ -184,10 +184,21 @@ def _evaluated(
     # A primitive that only moves elements computes no invalid value, such as a constant inf.
     if config.watched and prim.flops_per_element:
         results: Sequence[Value] = evaluate_watched(prim, values, args, types)
+    elif prim.name in MAY_COMPILE:
+        from effax.arrays.compiled_evaluation import evaluate_or_compile
+
+        results = evaluate_or_compile(prim, tuple([a.type for a in args]), values)
     else:
         with np.errstate(all="ignore"):
             results = prim.evaluate(*values)
     return [wrap(np.asarray(r), t) for r, t in zip(results, types, strict=True)]
+
+
+MAY_COMPILE: Final = frozenset({
+    "cholesky", "conv_general_dilated", "dot_general", "eigh", "lu", "qr", "scan", "svd",
+    "triangular_solve", "while",
+})  # fmt: skip
+"""The names of primitives that may run compiled (:mod:`effax.arrays.compiled_evaluation`)."""
 
 
 def evaluate_watched(
@@ -213,7 +224,14 @@ def run(jaxpr: Jaxpr, args: Sequence[Operand]) -> list[Array]:
     if trace is None:
         values = [value_of(a) for a in args]
         watched = config.watched
-        results = run_watched(jaxpr, values, watched) if watched else evaluate(jaxpr, values)
+        if watched:
+            results = run_watched(jaxpr, values, watched)
+        elif any(eqn.prim.name in MAY_COMPILE for eqn in jaxpr.eqns):
+            from effax.arrays.compiled_evaluation import evaluate_program
+
+            results = evaluate_program(jaxpr, values)
+        else:
+            results = evaluate(jaxpr, values)
         return [
             cast(Array, wrap(np.asarray(r), t))
             for r, t in zip(results, jaxpr.out_types, strict=True)

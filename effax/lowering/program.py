@@ -163,6 +163,11 @@ def donations(done: Discharged, donated: Sequence[int]) -> list[tuple[int, int]]
     return pairs
 
 
+def known_program(jaxpr: Jaxpr) -> CompiledProgram | None:
+    """Return the cached executable of a program, without options; None if there is none."""
+    return _cache.find(without_rules(jaxpr))
+
+
 def compile_program(
     jaxpr: Jaxpr,
     donated: tuple[int, ...] = (),
