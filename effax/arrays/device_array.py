@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from effax.arrays.array import Array
+from effax.arrays.array import Array, ArrayLike
+from effax.arrays.config import config
 from effax.arrays.operators import ops
-from effax.ir.dtypes import as_key_dtype, is_key_dtype
+from effax.ir.dtypes import FLOAT32, as_key_dtype, is_key_dtype
 from effax.ir.key_dtype import words_of
+from effax.ir.trace import current_trace
 from effax.ir.types import ArrayType, array_type
 
 if TYPE_CHECKING:
@@ -66,6 +68,14 @@ class DeviceArray(Array):
             return self._sharding
         except AttributeError:
             return super().sharding
+
+    # Sums of `r[i] += v`, without the cost of a function of arrays.
+
+    def __iadd__(self, other: ArrayLike) -> Array:
+        return _augmented(self, other, np.add)
+
+    def __isub__(self, other: ArrayLike) -> Array:
+        return _augmented(self, other, np.subtract)
 
     def placed(self, sharding: Sharding | None) -> DeviceArray:
         if sharding is None:
@@ -154,6 +164,19 @@ class DeviceArray(Array):
 
     def __deepcopy__(self, memo: dict[int, object]) -> DeviceArray:
         return self
+
+
+def _augmented(x: DeviceArray, other: ArrayLike, add: np.ufunc) -> Array:
+    """Return the sum of float32 scalars outside of traces; else leave it to the operator."""
+    type_ = x._type
+    if type_.shape or type_.weak or type_.dtype != FLOAT32 or current_trace() or config.watched:
+        return cast("Array", NotImplemented)
+    if type(other) is DeviceArray and other._type is type_:
+        other = other.numpy()
+    elif type(other) is not float:
+        return cast("Array", NotImplemented)
+    with np.errstate(all="ignore"):
+        return DeviceArray(np.asarray(add(x.numpy(), other)), type_)
 
 
 def _restored(value: np.ndarray, type_: ArrayType) -> DeviceArray:
