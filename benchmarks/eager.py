@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import cases
+from compiled import LEVEL
 from measure import Case, Thunk
 
 
@@ -23,10 +24,36 @@ def eager_cases() -> Iterator[Case]:
     yield cases.call("eager vmap of a jit", 8, _vmap_of_jit)
     yield cases.call("eager scan", 5, _scan)
     yield cases.call("eager scan over a ref", 5, _scan_over_a_ref)
+    yield cases.call(
+        "eager matmul 1,024", LEVEL, lambda _, np: _product(np, "ij,jk->ik", 1024, 1024)
+    )
+    many = "bihd,bjhd->bhij"
+    yield cases.call("eager einsum", LEVEL, lambda _, np: _product(np, many, 2, 128, 4, 128))
+    yield cases.call("eager while, 10,000 steps", LEVEL, _while)
 
 
 def _thunk(f: Any, *args: object) -> Thunk:
     return lambda: f(*args)
+
+
+def _product(np: Any, subscripts: str, *shape: int) -> Thunk:
+    x = np.ones(shape)
+
+    def call() -> object:
+        return np.einsum(subscripts, x, x).block_until_ready()
+
+    return call
+
+
+def _while(lib: Any, np: Any) -> Thunk:
+    def body(c: Any) -> Any:
+        return c[0] + 1, c[1] * 0.99
+
+    def call() -> object:
+        return lib.lax.while_loop(lambda c: c[0] < 10_000, body, (0, x))[1].block_until_ready()
+
+    x = np.ones(())
+    return call
 
 
 def _small(np: Any) -> Any:

@@ -98,12 +98,14 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
 def _cases(sizes: tuple[int, ...], depths: int) -> Iterable[Case]:
     import cases
     import compiled
+    import compiling
     import eager
 
     # Time calls first, while the heap is small.
     yield from cases.call_cases()
     yield from eager.eager_cases()
     yield from compiled.compiled_cases()
+    yield from compiling.compiling_cases(len(sizes) > 2)
     yield from cases.program_cases(sizes)
     yield from cases.growth_cases(depths)
 

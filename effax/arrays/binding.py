@@ -187,7 +187,7 @@ def _evaluated(
     elif prim.name in MAY_COMPILE:
         from effax.arrays.compiled_evaluation import evaluate_or_compile
 
-        results = evaluate_or_compile(prim, tuple([a.type for a in args]), values)
+        results = evaluate_or_compile(prim, tuple([a.type for a in args]), values, args)
     else:
         with np.errstate(all="ignore"):
             results = prim.evaluate(*values)

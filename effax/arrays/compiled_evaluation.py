@@ -10,12 +10,14 @@ known already. Executables are cached by value. The results of NumPy and XLA agr
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Final, cast
 
 import numpy as np
 from returns.io import IOSuccess
 from returns.unsafe import unsafe_perform_io
 
+from effax.arrays.device_array import DeviceArray
 from effax.ir.analysis.queries import size
 from effax.ir.build import Builder, typing_of
 from effax.ir.eval.numpy import evaluate, literal_value, prepare
@@ -50,11 +52,15 @@ EQUATIONS: Final = 10_000
 
 
 def evaluate_or_compile(
-    prim: Primitive, types: tuple[Type, ...], values: Sequence[Value]
+    prim: Primitive,
+    types: tuple[Type, ...],
+    values: Sequence[Value],
+    operands: Sequence[object] = (),
 ) -> Sequence[Value]:
     """Evaluate a primitive on NumPy, or compiled where that is faster.
 
-    References are their buffers, which are written in place.
+    References are their buffers, which are written in place. Buffers of ``operands`` that are
+    arrays are created once and kept.
     """
     if isinstance(prim, While) and _compiles(prim, types):
         program = known_program(_application(prim, types))
@@ -62,7 +68,7 @@ def evaluate_or_compile(
     heavy = isinstance(prim, (*PRODUCTS, Scan)) and _is_heavy(prim, types)
     program = _program(prim, types) if heavy else None
     if program is not None:
-        return _run(program, values)
+        return _run(program, values, operands)
     with np.errstate(all="ignore"):
         return prim.evaluate(*values)
 
@@ -138,14 +144,18 @@ def _application(prim: Primitive, types: tuple[Type, ...]) -> Jaxpr:
     return b.finish(b.emit(prim, b.binders))
 
 
-def _run(program: CompiledProgram, values: Sequence[Value]) -> list[Value]:
+def _run(
+    program: CompiledProgram, values: Sequence[Value], operands: Sequence[object] = ()
+) -> list[Value]:
     """Run an application on NumPy values; references are written in place."""
     from effax.lowering import xla
 
     types = program.jaxpr.in_types
     buffers = [
-        xla.put(v, copy=True if isinstance(t, RefType) else None)
-        for v, t in zip(values, types, strict=True)
+        x.buffer
+        if type(x) is DeviceArray
+        else xla.put(v, copy=True if isinstance(t, RefType) else None)
+        for v, x, t in zip(values, operands or repeat(None), types, strict=False)
     ]
     outs = [xla.to_numpy(buffer) for buffer in program.executable(buffers)]
     results = program.jaxpr.out_types

@@ -22,9 +22,9 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     run = compiled_evaluation._run
 
-    def recorded(program: Any, values: Any) -> Any:
+    def recorded(program: Any, values: Any, operands: Any = ()) -> Any:
         names.append(program.jaxpr.eqns[0].prim.name)
-        return run(program, values)
+        return run(program, values, operands)
 
     monkeypatch.setattr(compiled_evaluation, "_run", recorded)
     return names
