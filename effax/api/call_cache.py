@@ -14,6 +14,7 @@ from effax.api.dispatch import Runner
 from effax.api.static import StaticArgs, StaticValues
 from effax.arrays.config import config
 from effax.arrays.device_array import DeviceArray
+from effax.arrays.placed_array import PlacedArray, PlacedType
 from effax.arrays.ref import EagerRef
 from effax.arrays.tracing import FlatFunction
 from effax.ir.analysis.variance import Names
@@ -41,6 +42,9 @@ KINDS: Final = 8
 WITH_TYPE: Final = (DeviceArray, EagerRef)
 """The classes of which every instance has its type as the attribute ``_type``."""
 
+WITH_KEY: Final = (*WITH_TYPE, PlacedArray)
+"""The classes of which every instance has the key of its type and placement as ``_type``."""
+
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -57,6 +61,7 @@ class CallSignature(NamedTuple):
         settings: the settings of the call (``config.call_key``).
         axes: the named axes in scope.
         varying: the axes along which each leaf may vary; empty where no axis is in scope.
+        placed: the type and sharding of each leaf that is placed, else None; empty where none is.
     """
 
     structure: PyTreeDef
@@ -65,6 +70,7 @@ class CallSignature(NamedTuple):
     settings: object
     axes: Axes
     varying: tuple[Names, ...]
+    placed: tuple[PlacedType | None, ...] = ()
 
 
 class CacheEntry:
@@ -275,4 +281,4 @@ def _structured(
 
 
 def _all_with_type(args: Sequence[object]) -> TypeGuard[Sequence[DeviceArray | EagerRef]]:
-    return all([type(x) in WITH_TYPE for x in args])  # noqa: C419  # a list is faster
+    return all([type(x) in WITH_KEY for x in args])  # noqa: C419  # a list is faster

@@ -18,7 +18,7 @@ from effax.api.call_cache import (
 )
 from effax.api.call_keys import ShortKey
 from effax.api.debugging.nans import watched_runner
-from effax.api.dispatch import Runner, check_aliases, ready, runner
+from effax.api.dispatch import Runner, check_aliases
 from effax.api.explain_misses import explain_miss
 from effax.api.jit_options import (
     UNSPECIFIED,
@@ -29,15 +29,17 @@ from effax.api.jit_options import (
 )
 from effax.api.methods import BindsAsMethod
 from effax.api.monitoring import TRACE, timed, warn
-from effax.api.stages import Lowered, Traced, compiled_call
+from effax.api.stages import Lowered, Traced, call_runner, compiled_call
 from effax.api.staging import abstract_type, shapes_of
 from effax.api.static import StaticArgs
 from effax.arrays.argument_checks import check_callable
 from effax.arrays.array import Array
-from effax.arrays.binding import atom_in, bind
+from effax.arrays.binding import Operand, atom_in, bind
 from effax.arrays.config import config
 from effax.arrays.conversion import as_value
+from effax.arrays.placed_array import placed_types
 from effax.arrays.ref import Ref, TracedRef
+from effax.arrays.sharding import Sharding
 from effax.arrays.traced_array import TracedArray
 from effax.arrays.tracing import (
     FlatFunction,
@@ -59,7 +61,7 @@ from effax.lowering.xla import Device
 from effax.passes.pipeline import AnyPass, passes_of
 from effax.passes.watch import run_verified
 from effax.transforms.framework.runner import unwrap
-from effax.tree import PyTree, PyTreeDef
+from effax.tree import PyTree
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -139,7 +141,8 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
             flat_args(fun, args, kwargs)
             raise
         varying = tuple([differs_along(x) for x in leaves]) if axes else ()
-        signature = CallSignature(structure, types, static, config.call_key, axes, varying)
+        placed = placed_types(leaves)
+        signature = CallSignature(structure, types, static, config.call_key, axes, varying, placed)
         return _Call(fun, args, kwargs, leaves, signature)
 
     def _traced(self, call: _Call) -> CacheEntry:
@@ -174,15 +177,19 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
         with entry.lock:
             made = entry.runner
             if made is None:
-                entry.runner = made = self._made_runner(entry.flat, args, kwargs)
+                entry.runner = made = self._made_runner(entry.flat, args, kwargs, leaves)
         return made
 
     def _made_runner(
-        self, flat: FlatFunction, args: Sequence[object], kwargs: Mapping[str, object]
+        self,
+        flat: FlatFunction,
+        args: Sequence[object],
+        kwargs: Mapping[str, object],
+        leaves: Sequence[object],
     ) -> Runner:
-        plan = self._options.plan(flat, self._static, args, kwargs)
+        plan = self._options.plan(flat, self._static, args, kwargs, leaves, self._name)
         program = compiled_call(flat, plan, self._name)
-        made = runner(ready(program, flat))
+        made = call_runner(program, flat, plan)
         if config.watched:
             made = watched_runner(made, flat, config.watched, self._name)
         return plan.runner(made, program, len(flat.consts))
@@ -200,7 +207,9 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
         call = self._flatten_call(args, kwargs, axes_in_scope())
         flat = self._program_of(call)
         leaves = [x if isinstance(x, Array | Ref) else as_value(x) for x in call.leaves]
-        operands = [*flat.consts, *leaves]
+        ins, results = self._options.shardings(flat, self._static, args, kwargs)
+        given = cast("list[Operand]", _constrained(leaves, ins))
+        operands = [*flat.consts, *given]
         if self._options.inline:
             trace = current_trace()
             assert trace is not None
@@ -210,7 +219,7 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
             ]
         else:
             outs = bind(Jit(flat.jaxpr, self._name), *operands)
-        return tree.unflatten(flat.out_tree, outs)
+        return tree.unflatten(flat.out_tree, _constrained(outs, results))
 
     def lower(self, *args: object, **kwargs: object) -> Lowered[R]:
         """Trace and lower for these arguments, or their types; compile nothing.
@@ -221,8 +230,9 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
 
     def trace(self, *args: object, **kwargs: object) -> Traced[R]:
         """Return the call, traced for these arguments or their types; its program is ``jaxpr``."""
-        flat, structure = self._traced_for(args, kwargs)
-        plan = self._options.plan(flat, self._static, args, kwargs)
+        flat, call = self._traced_for(args, kwargs)
+        structure = call.signature.structure
+        plan = self._options.plan(flat, self._static, args, kwargs, call.leaves, self._name)
         return Traced(flat, structure, plan, self._name)
 
     def eval_shape(self, *args: object, **kwargs: object) -> PyTree:
@@ -231,9 +241,9 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
 
     def _traced_for(
         self, args: Sequence[object], kwargs: Mapping[str, object]
-    ) -> tuple[FlatFunction, PyTreeDef]:
+    ) -> tuple[FlatFunction, _Call]:
         call = self._flatten_call(args, kwargs, axes_in_scope(), abstract=True)
-        return self._program_of(call), call.signature.structure
+        return self._program_of(call), call
 
     def traced_call(
         self, args: Sequence[object], kwargs: Mapping[str, object]
@@ -340,9 +350,9 @@ def jit(
         keep_unused: accepted; arguments that the program does not use are kept anyway.
         inline: True, or ``effax.Inline.JAX_EARLY``: within another trace, inline the equations
             instead of adding one call.
-        in_shardings: the sharding of each argument, or a tree prefix of the positional ones; their
-            devices are the first one.
-        out_shardings: that of each result, which it then has as ``sharding``.
+        in_shardings: the sharding of each argument, or a tree prefix of the positional ones, under
+            :func:`effax.sharding.set_mesh` also a ``PartitionSpec``.
+        out_shardings: that of each result, in the same way; by default the compiler's choice.
         device: None, or the first device.
         backend: None, or the platform of the devices.
         compiler_options: options of XLA by name.
@@ -387,6 +397,14 @@ def jit(
         return JitFunction(fun, static, options)
 
     return decorator if fun is None else decorator(fun)
+
+
+def _constrained(xs: Sequence[object], shardings: Sequence[Sharding | None]) -> list[object]:
+    """Return values with the shardings that options decide."""
+    if not shardings:
+        return [*xs]
+    pairs = zip(xs, shardings, strict=True)
+    return [x.placed(s) if isinstance(x, Array) and s is not None else x for x, s in pairs]
 
 
 def _check_jittable(fun: object) -> None:

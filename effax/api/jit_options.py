@@ -12,11 +12,13 @@ from effax.api.devices import devices
 from effax.api.dispatch import Runner
 from effax.api.static import StaticArgs
 from effax.arrays.device_array import DeviceArray
+from effax.arrays.device_plan import DevicePlan, device_plan
 from effax.arrays.placed import check_first_device, placement
 from effax.arrays.sharding import PartitionSpec, Sharding
 from effax.arrays.tracing import FlatFunction
 from effax.ir.errors import BadArgument
 from effax.ir.types import ArrayType
+from effax.lowering.layout import DeviceLayout
 from effax.lowering.program import CompiledProgram
 from effax.lowering.xla import EFFORTS
 from effax.passes.pipeline import AnyPass
@@ -93,17 +95,38 @@ class JitOptions(NamedTuple):
         return self._replace(inline=False) == JitOptions()
 
     def plan(
-        self, flat: FlatFunction, static: StaticArgs, args: Sequence[object], kwargs: _Kwargs
+        self,
+        flat: FlatFunction,
+        static: StaticArgs,
+        args: Sequence[object],
+        kwargs: _Kwargs,
+        leaves: Sequence[object],
+        name: str,
     ) -> CallPlan:
         """Return what the options mean for a call with these arguments, static ones included.
 
         Raises:
-            BadArgument: a device or a sharding is not of the first device, or the options do not
-                fit the structure of the arguments or results.
+            BadArgument: arguments and options are on different devices, or the options do not fit
+                the structure of the arguments or results.
             IllTyped: a sharding does not divide an argument or a result.
         """
-        if self.are_plain:
-            return CallPlan()
+        made = CallPlan() if self.are_plain else self._plan(flat, static, args, kwargs)
+        operands = [*flat.consts, *leaves]
+        devices = device_plan(flat.jaxpr, operands, made.ins, made.outs, f"jit({name})")
+        return made if devices is None else made._replace(devices=devices)
+
+    def shardings(
+        self, flat: FlatFunction, static: StaticArgs, args: Sequence[object], kwargs: _Kwargs
+    ) -> tuple[Sequence[Sharding | None], Sequence[Sharding | None]]:
+        """Return the shardings of the leaves of arguments and of results; nothing without any."""
+        if self.in_shardings is UNSPECIFIED and self.out_shardings is UNSPECIFIED:
+            return (), ()
+        made = self._plan(flat, static, args, kwargs)
+        return made.ins, made.outs
+
+    def _plan(
+        self, flat: FlatFunction, static: StaticArgs, args: Sequence[object], kwargs: _Kwargs
+    ) -> CallPlan:
         if self.backend is not None:
             devices(self.backend)
         if self.device is not None:
@@ -146,13 +169,6 @@ class JitOptions(NamedTuple):
             entries = list(tree.broadcast_prefix(whole, of))
         places: list[Sharding | None] = []
         for entry, type_ in zip(entries, types, strict=True):
-            if isinstance(entry, PartitionSpec):
-                raise BadArgument(
-                    f"jit: {what} has a specification without a mesh",
-                    expected="a sharding",
-                    found=repr(entry),
-                    remedy="`NamedSharding(mesh, spec)`",
-                )
             place = None if entry is UNSPECIFIED else placement(entry, f"jit: {what}")
             if place is not None and isinstance(type_, ArrayType):
                 place.shard_shape(type_.shape)
@@ -171,18 +187,26 @@ class CallPlan(NamedTuple):
         compiler_options: options of XLA.
         ins: the sharding of each leaf of the arguments, or None; empty for all None.
         outs: that of each leaf of the results.
+        devices: the devices, where it is not the first one that runs the call.
     """
 
     donated: tuple[int, ...] = ()
     compiler_options: tuple[tuple[str, object], ...] = ()
     ins: Sequence[Sharding | None] = ()
     outs: Sequence[Sharding | None] = ()
+    devices: DevicePlan | None = None
+
+    @property
+    def layout(self) -> DeviceLayout | None:
+        """Return the devices and placements of the program."""
+        return None if self.devices is None else self.devices.layout
 
     def runner(self, run: Runner, program: CompiledProgram, n_consts: int) -> Runner:
         """Return the function that runs a call, donates its arguments and places its results."""
         used = [i - n_consts for i in program.donated]
         made = _donating(run, used) if used else run
-        return _placing(made, self.outs) if any(x is not None for x in self.outs) else made
+        placed = self.devices is None and any(x is not None for x in self.outs)
+        return _placing(made, self.outs) if placed else made
 
     def warn_of_unused(self, program: CompiledProgram, flat: FlatFunction) -> None:
         """Warn of donated arguments whose memory no result can reuse."""

@@ -11,7 +11,8 @@ from returns.unsafe import unsafe_perform_io
 
 from effax import tree
 from effax.api.debugging.nans import watched_runner
-from effax.api.dispatch import Runner, ready, run_call
+from effax.api.device_calls import device_runner
+from effax.api.dispatch import Runner, ready, run_call, runner
 from effax.api.jit_options import CallPlan, checked_compiler_options
 from effax.api.monitoring import COMPILE, log, timed
 from effax.api.staging import shapes_of
@@ -30,6 +31,7 @@ from effax.ir.syntax import ClosedJaxpr, Jaxpr
 from effax.ir.types import Shape, Type
 from effax.lazy.dataclasses import dataclass
 from effax.lowering import xla
+from effax.lowering.layout import DeviceLayout
 from effax.lowering.persistent import PersistentCache
 from effax.lowering.program import (
     CompiledProgram,
@@ -45,7 +47,10 @@ _NO_OPTIONS: Final = CallPlan()
 
 
 def compiled(
-    jaxpr: Jaxpr, donated: tuple[int, ...] = (), options: CompilerOptions = ()
+    jaxpr: Jaxpr,
+    donated: tuple[int, ...] = (),
+    options: CompilerOptions = (),
+    layout: DeviceLayout | None = None,
 ) -> CompiledProgram:
     """Compile a program, or return it from the cache. Raises what lowering or XLA reports.
 
@@ -53,9 +58,10 @@ def compiled(
         jaxpr: the program.
         donated: the positions of inputs whose memory results may reuse.
         options: options of XLA.
+        layout: the devices and placements, where it is not the first device that runs it.
     """
     with paused_collector():
-        result = compile_program(jaxpr, donated, options, persistent_cache())
+        result = compile_program(jaxpr, donated, options, persistent_cache(), layout)
     if isinstance(result, IOFailure):
         raise unsafe_perform_io(result.failure())
     return unsafe_perform_io(result.unwrap())
@@ -99,9 +105,15 @@ def compiled_call(flat: FlatFunction, plan: CallPlan, name: str) -> CompiledProg
     log(f"Compiling jit({name}) with global shapes and types {list(flat.jaxpr.in_types[n:])}")
     with timed(COMPILE, f"XLA compilation of jit({name})"):
         donated = tuple([i + n for i in plan.donated])
-        program = compiled(flat.jaxpr, donated, plan.compiler_options)
+        program = compiled(flat.jaxpr, donated, plan.compiler_options, plan.layout)
     plan.warn_of_unused(program, flat)
     return program
+
+
+def call_runner(program: CompiledProgram, flat: FlatFunction, plan: CallPlan) -> Runner:
+    """Return the function that runs a compiled call, on the devices of its plan."""
+    call = ready(program, flat)
+    return runner(call) if plan.devices is None else device_runner(call, plan.devices)
 
 
 @dataclass(frozen=True)
@@ -249,7 +261,8 @@ class Lowered(_Staged, Generic[R]):
         """
         n = len(self._flat.consts)
         donated = [i + n for i in self._plan.donated]
-        text = stablehlo_of(self._flat.jaxpr, donated=donated)[1].text
+        layout = self._plan.layout
+        text = stablehlo_of(self._flat.jaxpr, donated=donated, layout=layout)[1].text
         if _is_hlo(dialect):
             text = xla.computation_of(text).as_hlo_module().to_string()
         return text + self._sources() if debug_info else text
@@ -346,13 +359,29 @@ class Compiled(_Staged, Generic[R]):
     def input_shardings(self) -> PyTree:
         """Return the tree of shardings of ``(args, kwargs)``."""
         places = [place or _on_first_device() for place in self._in_places()]
-        return tree.unflatten(self._in_tree, places)
+        return tree.unflatten(self._in_tree, self._chosen(places, self._ins()))
+
+    def _ins(self) -> list[tuple[xla.Placement, int]]:
+        n = len(self._flat.consts)
+        types = self._flat.jaxpr.in_types[n:]
+        places = self._program.executable.in_places[n:]
+        return [(p, len(t.shape)) for p, t in zip(places, types, strict=False)]
+
+    def _chosen(
+        self, places: Sequence[Sharding], found: Sequence[tuple[xla.Placement, int]]
+    ) -> Sequence[Sharding]:
+        """Return shardings; those that the compiler chose, where there are several devices."""
+        devices = self._plan.devices
+        return places if devices is None else [devices.sharding(p, n) for p, n in found]
 
     @property
     def output_shardings(self) -> PyTree:
         """Return the tree of shardings of the results."""
         given = self._plan.outs or [None] * self.out_tree.num_leaves
-        return tree.unflatten(self.out_tree, [place or _on_first_device() for place in given])
+        types, chosen = self._flat.jaxpr.out_types, self._program.executable.out_places
+        found = [(p, len(t.shape)) for p, t in zip(chosen, types, strict=False)]
+        places = self._chosen([place or _on_first_device() for place in given], found)
+        return tree.unflatten(self.out_tree, places)
 
     @property
     def input_formats(self) -> PyTree:
@@ -397,6 +426,8 @@ class Compiled(_Staged, Generic[R]):
                     found=str(found),
                 )
         run: Runner = partial(run_call, ready(self._program, self._flat))
+        if self._plan.devices is not None:
+            run = call_runner(self._program, self._flat, self._plan)
         if config.watched:
             run = watched_runner(run, self._flat, config.watched, "compiled")
         return cast(R, self._plan.runner(run, self._program, n_consts)(leaves))

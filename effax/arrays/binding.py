@@ -11,8 +11,10 @@ import numpy as np
 from effax.arrays.array import Array
 from effax.arrays.config import config
 from effax.arrays.device_array import DeviceArray
+from effax.arrays.devices_in_use import in_use
 from effax.arrays.exclusive import is_taken_here, sharing, wait_until_free
 from effax.arrays.invalid_values import run_watched
+from effax.arrays.operators import ops
 from effax.arrays.ref import EagerRef, Ref, TracedRef, consumed_error, eager_ref
 from effax.arrays.traced_array import TracedArray
 from effax.effects import ArgIndex, Row
@@ -157,6 +159,10 @@ def value_of(x: Operand) -> Value:
 def _apply(prim: Primitive, args: Sequence[Operand]) -> list[Array | Ref]:
     types, effects = typing_of(prim, tuple([a.type for a in args]))
     if not effects.effects or effects.side_effects:
+        if in_use.several_devices:
+            placed = ops.apply_on_devices(prim, args, types)
+            if placed is not None:
+                return [*placed]
         return _evaluated(prim, args, types)
     with sharing.lock:
         for x in args:
@@ -222,6 +228,9 @@ def run(jaxpr: Jaxpr, args: Sequence[Operand]) -> list[Array]:
     """Run a program on operands: evaluate it, or inline it into the current trace."""
     trace = current_trace()
     if trace is None:
+        placed = ops.run_on_devices(jaxpr, args) if in_use.several_devices else None
+        if placed is not None:
+            return placed
         values = [value_of(a) for a in args]
         watched = config.watched
         if watched:

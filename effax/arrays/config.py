@@ -85,6 +85,14 @@ class Config(threading.local):
         _derive_process()
         _derive()
 
+    def set_mesh(self, key: object) -> None:
+        """Set the mesh in use, on which programs depend, for this thread; None for no devices."""
+        own = vars(self)
+        if own.pop("mesh", None) is not None or key is not None:
+            if key is not None:
+                own["mesh"] = key
+            _derive()
+
     def read(self, name: str) -> object:
         """Return a setting by its name. Raises BadArgument for an unknown one."""
         return getattr(self, _known(name))
@@ -138,14 +146,26 @@ def _known(name: str) -> str:
 def _checked(setting: str, value: object) -> object:
     value = checked_setting(setting, value)
     if setting == "default_device" and value is not None:
-        from effax.arrays.placed import check_first_device
-
-        check_first_device(value, "default_device")
+        _check_default_device(value)
     if setting == "num_cpu_devices" and isinstance(value, int) and value > 0:
         _start_with(value)
     if setting == "platforms" and value is not None:
         check_platforms(str(value))
     return value
+
+
+def _check_default_device(device: object) -> None:
+    """Raise BadArgument unless the default device is the first one, or its platform."""
+    from effax.lowering import xla
+
+    first = xla.devices()[0]
+    if device not in (first, first.platform):
+        raise BadArgument(
+            "default_device is the first device",
+            expected=f"None or {first}",
+            found=f"{device!r:.80}",
+            remedy="place the arguments: `device_put(x, device)`",
+        )
 
 
 class BackendRunning(BadArgument, RuntimeError):
@@ -184,9 +204,10 @@ def _watched() -> tuple[str, ...]:
 
 def _call_key(watched: tuple[str, ...]) -> object:
     further = (*[getattr(config, name) for name in _KEYED], *config.user_contexts.items())
-    if not watched and further == _PLAIN:
+    mesh = vars(config).get("mesh")
+    if not watched and further == _PLAIN and mesh is None:
         return config.enable_x64
-    return (config.enable_x64, watched, *further)
+    return (config.enable_x64, watched, mesh, *further)
 
 
 def _derive_process() -> None:

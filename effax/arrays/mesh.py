@@ -11,8 +11,11 @@ from typing import Final
 import numpy as np
 
 from effax.arrays.argument_checks import axis_names_of, integers
+from effax.arrays.config import config
+from effax.arrays.devices_in_use import in_use
 from effax.ir.axes import Axes, Axis
 from effax.ir.errors import BadArgument
+from effax.ir.prims.shard import Grid
 from effax.ir.types import Shape
 from effax.lowering import xla
 from effax.lowering.xla import Device
@@ -135,17 +138,25 @@ class Mesh:
         return self._has_devices
 
     @property
+    def grid(self) -> Grid | None:
+        """Return the axes and the numbers of the devices; None where one device runs them all."""
+        if not self._has_devices or xla.number_of_devices() == 1:
+            return None
+        in_use.several_devices = True
+        return self._axes, tuple([d.id for d in self._devices.flat])
+
+    @property
     def size(self) -> int:
         """Return the number of devices."""
         return int(self._devices.size)
 
     def __enter__(self) -> Mesh:
         """Use the mesh until the end of the context, as :func:`effax.sharding.set_mesh` does."""
-        MESHES.set((*MESHES.get(), self))
+        use_meshes((*MESHES.get(), self))
         return self
 
     def __exit__(self, *error: object) -> None:
-        MESHES.set(MESHES.get()[:-1])
+        use_meshes(MESHES.get()[:-1])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Mesh):
@@ -167,6 +178,14 @@ class Mesh:
 
 MESHES: Final[ContextVar[tuple[object, ...]]] = ContextVar("meshes", default=())
 """The meshes in use, of which the last one counts."""
+
+
+def use_meshes(meshes: tuple[object, ...]) -> None:
+    """Use meshes from now on, of which the last one counts."""
+    MESHES.set(meshes)
+    last = meshes[-1] if meshes else None
+    of_devices = isinstance(last, Mesh) and last.grid is not None
+    config.set_mesh((last, last.grid) if of_devices and isinstance(last, Mesh) else None)
 
 
 def _axis_types(types: AxisType | Sequence[AxisType] | None, n_axes: int) -> tuple[AxisType, ...]:

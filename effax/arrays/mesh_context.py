@@ -8,7 +8,7 @@ from typing import ParamSpec, TypeVar, cast
 
 from effax.arrays.argument_checks import axis_names_of, integers
 from effax.arrays.array import Array
-from effax.arrays.mesh import MESHES, AxisType, Mesh, make_mesh
+from effax.arrays.mesh import MESHES, AxisType, Mesh, make_mesh, use_meshes
 from effax.arrays.sharding import resolved
 from effax.ir.errors import BadArgument
 from effax.ir.types import Unsharded
@@ -154,7 +154,8 @@ class set_mesh:  # noqa: N801
                 expected="a Mesh: `effax.make_mesh((1,), ('x',))`",
                 found=f"{type(mesh).__name__}: {mesh!r:.60}",
             )
-        self._token = MESHES.set((mesh,))
+        self._before = MESHES.get()
+        use_meshes((mesh,))
 
     def __enter__(self) -> None:
         return None
@@ -165,7 +166,7 @@ class set_mesh:  # noqa: N801
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        MESHES.reset(self._token)
+        use_meshes(self._before)
 
 
 use_abstract_mesh = set_mesh

@@ -34,6 +34,7 @@ class Operators:
     add: Binary
     all: Callable[..., Array]
     any: Callable[..., Array]
+    apply_on_devices: Callable[..., list[Array] | None]
     argmax: Callable[..., Array]
     argmin: Callable[..., Array]
     argsort: Callable[..., Array]
@@ -46,6 +47,7 @@ class Operators:
     broadcast_to: Callable[..., Array]
     clip: Callable[..., Array]
     conj: Unary
+    constrain: Callable[..., Array]
     copy: Unary
     cumprod: Callable[..., Array]
     cumsum: Callable[..., Array]
@@ -84,6 +86,7 @@ class Operators:
     real: Unary
     remainder: Binary
     repeat: Callable[..., Array]
+    run_on_devices: Callable[..., list[Array] | None]
     reshape: Callable[..., Array]
     right_shift: Binary
     round: Callable[..., Array]

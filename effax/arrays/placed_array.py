@@ -7,7 +7,9 @@ from typing import cast, final
 
 import numpy as np
 
+from effax.arrays.array import Array
 from effax.arrays.device_array import DeviceArray
+from effax.arrays.devices_in_use import in_use
 from effax.arrays.placed import Shard
 from effax.arrays.sharding import Sharding, SingleDeviceSharding, shown_indices
 from effax.ir.errors import BadArgument
@@ -65,6 +67,7 @@ class PlacedArray(DeviceArray):
         self._buffer = None
         # Caches find calls by this attribute: other placements have other programs.
         self._type = cast("ArrayType", placed)
+        in_use.several_devices = True
         self._parts = parts
 
     @property
@@ -92,7 +95,7 @@ class PlacedArray(DeviceArray):
         """Return the buffer over the devices."""
         if self._parts is None:
             assert self._value is not None
-            self._parts = _put(self._value, self.placed_type)
+            self._parts = put_value(self._value, self.type, self.placed_type.place)
         return self._parts
 
     def numpy(self) -> np.ndarray:
@@ -198,6 +201,28 @@ class PlacedArray(DeviceArray):
         return f"Array(shape={self.shape}, dtype={self.dtype})"
 
 
+def placed_types(leaves: Sequence[object]) -> tuple[PlacedType | None, ...]:
+    """Return the type and sharding of each leaf that is placed, else None; nothing where none is.
+
+    A type with a sharding, of an argument to come, counts as its argument.
+    """
+    if xla.number_of_devices() == 1:
+        return ()
+    found = [x.placed_type if type(x) is PlacedArray else _of_type(x) for x in leaves]
+    return tuple(found) if any(t is not None for t in found) else ()
+
+
+def _of_type(x: object) -> PlacedType | None:
+    if isinstance(x, PlacedType):
+        return x
+    sharding = None if isinstance(x, Array) else getattr(x, "sharding", None)
+    type_ = getattr(x, "type", None)
+    if not isinstance(sharding, Sharding) or not isinstance(type_, ArrayType):
+        return None
+    place = sharding.placement(len(type_.shape))
+    return None if place is None else placed_type(type_, sharding)
+
+
 def placed_array(x: DeviceArray, sharding: Sharding) -> PlacedArray:
     """Return an array with a sharding over devices; if it has it already, itself.
 
@@ -209,13 +234,13 @@ def placed_array(x: DeviceArray, sharding: Sharding) -> PlacedArray:
             return x
         if x.placed_type.place is wanted.place:
             return PlacedArray(wanted, x.parts)
-    return PlacedArray(wanted, _put(x.numpy(), wanted))
+    return PlacedArray(wanted, put_value(x.numpy(), x.type, wanted.place))
 
 
-def _put(value: np.ndarray, placed: PlacedType) -> Buffer:
+def put_value(value: np.ndarray, type_: ArrayType, place: Placement) -> Buffer:
+    """Return a buffer over devices with a value; of keys, with their words."""
     whole = xla.to_numpy(xla.put(value)) if value.dtype.kind == "V" else value
-    type_ = buffer_type(placed.type)
-    return xla.put_whole(whole, array_type(whole.shape, whole.dtype, type_.weak), placed.place)
+    return xla.put_whole(whole, array_type(whole.shape, whole.dtype, type_.weak), place)
 
 
 def from_parts(

@@ -133,7 +133,7 @@ def converted(x: Array, dtype: DType, weak: bool) -> Array:
     type_ = x.type
     if type_.dtype == dtype and type_.weak == weak:
         return x
-    if isinstance(x, DeviceArray) and type_.dtype == dtype:
+    if type(x) is DeviceArray and type_.dtype == dtype:
         return DeviceArray(x.numpy().view(), array_type(type_.shape, dtype, weak))
     if isinstance(x, TracedArray) and isinstance(x.atom, Lit) and _holds(dtype, x.atom.value):
         return TracedArray(x.owner, lit(x.atom.value, array_type((), dtype, weak)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import prod
-from typing import Protocol, cast
+from typing import ClassVar, Protocol, cast
 
 import numpy as np
 
@@ -28,6 +28,20 @@ __all__ = [
 ]  # fmt: skip
 
 
+class Unconstrained:
+    """The entry of a dimension whose division the compiler chooses."""
+
+    def __repr__(self) -> str:
+        return "UNCONSTRAINED"
+
+    def __reduce__(self) -> str:
+        return "PartitionSpec.UNCONSTRAINED"
+
+
+Entry = str | tuple[str, ...] | Unconstrained | None
+"""An entry of a specification: the axes over which a dimension is divided."""
+
+
 class PartitionSpec:
     """The axes of a mesh over which each dimension of an array is divided.
 
@@ -37,9 +51,12 @@ class PartitionSpec:
 
     __slots__ = ("_entries",)
 
-    _entries: tuple[str | tuple[str, ...] | None, ...]
+    UNCONSTRAINED: ClassVar[object] = Unconstrained()
+    """The entry of a dimension whose division the compiler chooses."""
 
-    def __init__(self, *entries: str | Sequence[str] | None) -> None:
+    _entries: tuple[Entry, ...]
+
+    def __init__(self, *entries: str | Sequence[str] | Unconstrained | None) -> None:
         object.__setattr__(self, "_entries", tuple([_entry(e) for e in entries]))
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -48,17 +65,20 @@ class PartitionSpec:
     @property
     def spec(self) -> Spec:
         """Return the names for each dimension."""
-        return tuple(
-            [() if e is None else (e,) if isinstance(e, str) else e for e in self._entries]
-        )
+        return tuple([e if isinstance(e, tuple) else _names(e) for e in self._entries])
 
-    def __iter__(self) -> Iterator[str | tuple[str, ...] | None]:
+    @property
+    def free(self) -> tuple[int, ...]:
+        """Return the dimensions whose division the compiler chooses."""
+        return tuple([d for d, e in enumerate(self._entries) if isinstance(e, Unconstrained)])
+
+    def __iter__(self) -> Iterator[Entry]:
         return iter(self._entries)
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def __getitem__(self, index: int) -> str | tuple[str, ...] | None:
+    def __getitem__(self, index: int) -> Entry:
         return self._entries[index]
 
     def __eq__(self, other: object) -> bool:
@@ -73,13 +93,21 @@ class PartitionSpec:
         return (PartitionSpec, self._entries)
 
     def __repr__(self) -> str:
-        return spec_text(self.spec)
+        if not self.free:
+            return spec_text(self.spec)
+        return f"P({', '.join(map(repr, self._entries))})"
 
 
 P = PartitionSpec
 
 
-def _entry(entry: object) -> str | tuple[str, ...] | None:
+def _names(entry: str | Unconstrained | None) -> tuple[str, ...]:
+    return (entry,) if isinstance(entry, str) else ()
+
+
+def _entry(entry: object) -> Entry:
+    if isinstance(entry, Unconstrained):
+        return entry
     if entry is None or (isinstance(entry, tuple | list) and not entry):
         return None
     names = axis_names_of(entry, "an entry of a PartitionSpec")

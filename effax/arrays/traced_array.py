@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple, cast, final
+from typing import TYPE_CHECKING, NamedTuple, cast, final
 
 import numpy as np
 
 from effax.arrays.arithmetic import Arithmetic
 from effax.arrays.array import Array, ArrayLike
+from effax.arrays.operators import ops
 from effax.ir.errors import (
     ArrayConversionError,
     BoolConversionError,
@@ -19,6 +20,9 @@ from effax.ir.errors import (
 from effax.ir.syntax import Atom
 from effax.ir.trace import Trace, current_trace
 from effax.ir.types import ArrayType
+
+if TYPE_CHECKING:
+    from effax.arrays.sharding import Sharding
 
 
 class TraceOf(NamedTuple):
@@ -73,6 +77,16 @@ class TracedArray(Array):
     @property
     def type(self) -> ArrayType:
         return self.atom.type  # type: ignore[return-value]  # handles of references are TracedRefs
+
+    def placed(self, sharding: Sharding | None) -> Array:
+        """Return the array with a sharding, by an equation where it is over devices.
+
+        Raises IllTyped where the sharding does not divide it.
+        """
+        if sharding is None:
+            return self
+        sharding.shard_shape(self.shape)
+        return ops.constrain(self, sharding)
 
     def numpy(self) -> np.ndarray:
         return np.asarray(self.owner.value_of(self.atom))

@@ -128,7 +128,7 @@ effax.ir.prims.remat: Kept Name OptimizationBarrier Remat SaveAs SaveEither Save
 effax.ir.prims.scan: Scan
 effax.ir.prims.shape: BroadcastInDim Concatenate Constant ConstantArray DimValue ExpandDims Iota
 Pad Reshape Rev Slice Squeeze Transpose
-effax.ir.prims.shard: ShardMap
+effax.ir.prims.shard: ShardMap ShardingConstraint
 effax.ir.prims.solve: LinearSolve Root SolveRule
 effax.ir.prims.sort: ArgReduction Argmax Argmin Sort TopK
 effax.ir.prims.special: BesselI0e BesselI1e Digamma Igamma IgammaGradA Igammac Lgamma Polygamma

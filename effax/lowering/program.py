@@ -21,6 +21,7 @@ from effax.ir.syntax import Jaxpr
 from effax.lazy.dataclasses import dataclass
 from effax.lowering import xla
 from effax.lowering.call_depth import check_levels, shallow
+from effax.lowering.layout import DeviceLayout
 from effax.lowering.persistent import PersistentCache
 from effax.lowering.rules.default import DEFAULT, HOST_LIBRARIES
 from effax.lowering.stablehlo import Module, lower
@@ -120,6 +121,7 @@ def stablehlo_of(
     name: str = "main",
     rules: LoweringRules = DEFAULT,
     donated: Sequence[int] = (),
+    layout: DeviceLayout | None = None,
 ) -> tuple[Discharged, Module]:
     """Return the discharged program and its module.
 
@@ -133,6 +135,8 @@ def stablehlo_of(
         rules: the lowering rules; by default those of modules that run on any platform.
         donated: the positions of further inputs whose memory results reuse, where one of their
             shape and dtype is left.
+        layout: the devices, and the placement of inputs and of results; that of a reference's new
+            contents is its own.
 
     Raises:
         EffaxError: a pass or the lowering of a primitive does not apply.
@@ -143,9 +147,12 @@ def stablehlo_of(
         *donations(done, donated),
         *[(i, done.n_outs + k) for k, i in enumerate(done.changed)],
     ]
-    module = unwrap(lower(done.jaxpr, name=name, aliases=aliases, rules=rules))
+    if layout is not None:
+        changed = [layout.ins[i] for i in done.changed]
+        layout = layout._replace(outs=(*layout.outs[: done.n_outs], *changed))
+    module = unwrap(lower(done.jaxpr, name=name, aliases=aliases, rules=rules, layout=layout))
     if module.host_calls and aliases:
-        module = unwrap(lower(done.jaxpr, name=name, rules=rules))
+        module = unwrap(lower(done.jaxpr, name=name, rules=rules, layout=layout))
     return done, module
 
 
@@ -173,6 +180,7 @@ def compile_program(
     donated: tuple[int, ...] = (),
     options: CompilerOptions = (),
     directory: PersistentCache | None = None,
+    layout: DeviceLayout | None = None,
 ) -> IOResult[CompiledProgram, EffaxError]:
     """Compile a program, or return the cached executable.
 
@@ -181,14 +189,16 @@ def compile_program(
         donated: the positions of inputs whose memory results may reuse.
         options: options of XLA.
         directory: the compiled programs of earlier processes.
+        layout: the devices, and the placement of inputs and results, where it is not the first
+            device that runs the program.
     """
     jaxpr = without_rules(jaxpr)
-    key: Hashable = (jaxpr, donated, options) if donated or options else jaxpr
+    key: Hashable = (jaxpr, donated, options, layout) if donated or options or layout else jaxpr
     found = _cache.find(key)
     if found is not None:
         return IOSuccess(found)
     try:
-        done, module = stablehlo_of(jaxpr, rules=native_rules(), donated=donated)
+        done, module = stablehlo_of(jaxpr, rules=native_rules(), donated=donated, layout=layout)
         check_levels(done.jaxpr, xla.max_nesting())
         make = partial(
             xla.compile_module,
@@ -197,8 +207,12 @@ def compile_program(
             module.out_types,
             host_calls=module.host_calls,
             options=options,
+            devices=layout.devices if layout else (),
+            in_types=module.in_types,
         )
-        executable = directory.executable(module, options, make) if directory else make()
+        # The executables of several devices are compiled in each process.
+        kept = directory is not None and layout is None
+        executable = directory.executable(module, options, make) if directory and kept else make()
     except EffaxError as error:
         return IOFailure(error)
     used = tuple([i for i, _ in donations(done, donated)])

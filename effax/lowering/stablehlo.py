@@ -32,10 +32,12 @@ from effax.ir.text.printer import eqn_str
 from effax.ir.types import ArrayType, RefType, Type
 from effax.lazy.dataclasses import dataclass
 from effax.lowering.branches import in_place
+from effax.lowering.layout import DONOR, DeviceLayout, Meshes
 from effax.lowering.mlir_text import constant, tensor
 from effax.lowering.ordering import ordered
 from effax.lowering.physical import physical
 from effax.lowering.rules.default import DEFAULT
+from effax.lowering.spmd import device_rules
 from effax.lowering.tokens import TokenCall
 from effax.lowering.writer import HostCall, LoweringRules, Name, Splat, TextTemplate, Writer
 
@@ -65,6 +67,7 @@ def lower(
     name: str = "main",
     aliases: Sequence[tuple[int, int]] = (),
     rules: LoweringRules = DEFAULT,
+    layout: DeviceLayout | None = None,
 ) -> Result[Module, LoweringError]:
     """Write an effect-free program as a StableHLO module. Equal inputs have equal text.
 
@@ -81,9 +84,11 @@ def lower(
         aliases: (argument, result) pairs of equal type. The argument's buffer is donated: the
             result is written into it, and the caller must not use the argument again.
         rules: the lowering rules.
+        layout: the placement of arguments and results, for several devices. An alias of a result
+            whose placement the compiler chooses is a donation to any result.
     """
     try:
-        return Success(_Lowering(rules).module(jaxpr, name, tuple(aliases)))
+        return Success(_Lowering(rules, layout).module(jaxpr, name, tuple(aliases)))
     except LoweringError as error:
         return Failure(error)
     except EffaxError as error:
@@ -105,8 +110,10 @@ def _symbol(name: str) -> str:
 class _Lowering:
     """The state of one run of :func:`lower`: functions, and templates by primitive and types."""
 
-    def __init__(self, rules: LoweringRules) -> None:
-        self.rules = rules
+    def __init__(self, rules: LoweringRules, layout: DeviceLayout | None = None) -> None:
+        self.meshes = Meshes()
+        self.layout = layout
+        self.rules = rules if layout is None else device_rules(rules, self.meshes)
         self.templates: dict[tuple[object, ...], TextTemplate] = {}
         self.symbols: dict[Jaxpr, str] = {}
         self.waiting: list[Jaxpr] = []
@@ -116,18 +123,40 @@ class _Lowering:
         jaxpr = physical(jaxpr)
         in_types, out_types = _arrays(jaxpr, jaxpr.in_types), _arrays(jaxpr, jaxpr.out_types)
         _check_aliases(jaxpr, in_types, out_types, aliases)
-        donated = {i: f" {{tf.aliasing_output = {k} : i32}}" for i, k in aliases}
+        donated = dict(aliases)
         jaxpr = in_place(jaxpr)
         # XLA may not overwrite the buffer of an argument that is not donated.
         fixed = frozenset([v.id for i, v in enumerate(jaxpr.binders) if i not in donated])
-        main = self.function(ordered(jaxpr, fixed), "public @main", donated)
-        parts = [f"module @{_symbol(name)} {{\n", main]
+        notes = self.attributes(jaxpr, donated)
+        main = self.function(ordered(jaxpr, fixed), "public @main", *notes)
+        parts = [main]
         # Lowering a function may add others to the list; a list, so that depth costs no stack.
         for inner in self.waiting:
             head = f"private @{self.symbols[inner]}"
-            parts.append(self.function(ordered(in_place(inner)), head, {}))
-        parts.append("}\n")
+            parts.append(self.function(ordered(in_place(inner)), head, {}, {}))
+        parts = [f"module @{_symbol(name)} {{\n", self.meshes.text(), *parts, "}\n"]
         return Module("".join(parts), in_types, out_types, aliases, tuple(self.host_calls))
+
+    def attributes(
+        self, jaxpr: Jaxpr, donated: dict[int, int]
+    ) -> tuple[dict[int, str], dict[int, str]]:
+        """Return the attributes of the arguments and results of ``main``, by position."""
+        ins = {i: [f"tf.aliasing_output = {k} : i32"] for i, k in donated.items()}
+        outs: dict[int, list[str]] = {}
+        if self.layout is not None and len(self.layout.devices) > 1:
+            for i, k in donated.items():
+                if self.layout.outs[k] is None:
+                    ins[i] = [DONOR]
+            ends = (
+                (self.layout.ins, jaxpr.in_types, ins),
+                (self.layout.outs, jaxpr.out_types, outs),
+            )
+            for places, types, notes in ends:
+                for i, (place, type_) in enumerate(zip(places, types, strict=True)):
+                    if place is not None:
+                        text = self.meshes.attribute(place, len(type_.shape))
+                        notes.setdefault(i, []).append(text)
+        return _braced(ins), _braced(outs)
 
     def symbol(self, jaxpr: Jaxpr, label: str) -> str:
         """Return the name of the function of a subjaxpr."""
@@ -141,7 +170,9 @@ class _Lowering:
         """Return the index of a Python function that the module calls."""
         return self.host_calls.setdefault(function, len(self.host_calls))
 
-    def function(self, jaxpr: Jaxpr, head: str, attributes: dict[int, str]) -> str:
+    def function(
+        self, jaxpr: Jaxpr, head: str, attributes: dict[int, str], of_results: dict[int, str]
+    ) -> str:
         in_types, out_types = _arrays(jaxpr, jaxpr.in_types), _arrays(jaxpr, jaxpr.out_types)
         body = _Function(self, jaxpr)
         body.equations()
@@ -149,7 +180,7 @@ class _Lowering:
             f"%{v.id}: {tensor(t)}{attributes.get(i, '')}"
             for i, (v, t) in enumerate(zip(jaxpr.binders, in_types, strict=True))
         ]
-        given = ", ".join([tensor(t) for t in out_types])
+        given = ", ".join([f"{tensor(t)}{of_results.get(i, '')}" for i, t in enumerate(out_types)])
         result = body.result()
         lines = [
             f"  func.func {head}({', '.join(taken)}) -> ({given}) {{",
@@ -171,6 +202,10 @@ class _Lowering:
             source = None if eqn.source is None else str(eqn.source)
             raise error.at(eqn_str(eqn), source) from None
         return w.finish(outs)
+
+
+def _braced(notes: dict[int, list[str]]) -> dict[int, str]:
+    return {i: f" {{{', '.join(texts)}}}" for i, texts in notes.items()}
 
 
 class _Function:

@@ -235,15 +235,26 @@ class Writer:
             body: takes one value for each type, and returns the results of the region.
             captures: whether the region may use values defined outside, as control flow may.
         """
+        args, lines = self.block(types, body, captures, "stablehlo.return")
+        head = [f"^bb0({args}):"] if args else []
+        return "\n".join(["{", *head, *lines, "}"])
+
+    def block(
+        self,
+        types: Sequence[ArrayType],
+        body: Callable[..., Sequence[Val]],
+        captures: bool,
+        terminator: str,
+    ) -> tuple[str, list[str]]:
+        """Return the arguments of a region, and its lines with a terminator; as :meth:`region`."""
         outer, self._lines = self._lines, []
         closed, self._closed = self._closed, not captures
         args = [self.fresh(t) for t in types]
         outs = body(*args)
         self._closed = closed
         inner, self._lines = self._lines, outer
-        head = [f"^bb0({', '.join([f'{v}: {v.text}' for v in args])}):"] if args else []
-        lines = [*inner, returning("stablehlo.return", outs)]
-        return "\n".join(["{", *head, *[f"  {line}" for line in lines], "}"])
+        lines = [*inner, returning(terminator, outs)]
+        return ", ".join([f"{v}: {v.text}" for v in args]), [f"  {line}" for line in lines]
 
     def constant(self, value: Scalar, type_: ArrayType) -> Val:
         """Return an array whose elements all equal ``value``."""

@@ -6,6 +6,8 @@ from importlib import import_module
 
 from effax.arrays import creation, promotion, ref_functions, shapes
 from effax.arrays.at import At
+from effax.arrays.constraint import constrain
+from effax.arrays.device_calls import apply_on_devices, run_on_devices
 from effax.arrays.operators import Operators, install
 from effax.arrays.placed_array import placed_array
 from effax.arrays.ref_view import RefAt
@@ -28,6 +30,7 @@ install(
         add=ufuncs.add,
         all=reduce.all,
         any=reduce.any,
+        apply_on_devices=apply_on_devices,
         argmax=reduce.argmax,
         argmin=reduce.argmin,
         argsort=sorting.argsort,
@@ -40,6 +43,7 @@ install(
         broadcast_to=shapes.broadcast_to,
         clip=arithmetic.clip,
         conj=ufuncs.conj,
+        constrain=constrain,
         copy=creation.copy,
         cumprod=reduce.cumprod,
         cumsum=reduce.cumsum,
@@ -78,6 +82,7 @@ install(
         real=ufuncs.real,
         remainder=arithmetic.remainder,
         repeat=join.repeat,
+        run_on_devices=run_on_devices,
         reshape=shapes.reshape,
         right_shift=ufuncs.right_shift,
         round=arithmetic.round,

@@ -1,4 +1,4 @@
-"""``shard_map``: a program on each device of a mesh, on parts of the arguments."""
+"""``shard_map``: a program on each device of a mesh; constraints on the placement of values."""
 
 from __future__ import annotations
 
@@ -11,17 +11,24 @@ from effax.ir.analysis.variance import variance
 from effax.ir.axes import Axes
 from effax.ir.errors import IllTyped, RefError
 from effax.ir.eval.spmd import Devices, Each, evaluate_spmd
+from effax.ir.memo import memoize
 from effax.ir.partition import Spec, global_type, join_parts, local_type, names_in, part, spec_text
 from effax.ir.primitive import Primitive, Region, Typing, Value
+from effax.ir.prims.common.operands import arrays
 from effax.ir.prims.common.subjaxpr_checks import check_call, check_no_ref_results
 from effax.ir.regions.forms import call_region
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import RefType, Type
+from effax.ir.work import NO_WORK, Work
 from effax.lazy.dataclasses import dataclass
 
 __all__ = [
     "ShardMap",
+    "ShardingConstraint",
 ]
+
+Grid = tuple[Axes, tuple[int, ...]]
+"""The names and sizes of all axes of a mesh, and the numbers of its devices, in row-major order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +38,9 @@ class ShardMap(Primitive):
     ``mesh`` has the names and sizes of its axes; the choice of devices does not change the results.
     Along axes that an ``out_specs`` entry does not name, the result must be replicated: with
     ``check_vma`` the type ensures it, without it the first device's result is taken.
+
+    ``grid`` has the devices that run it, and further axes over which values inside may be divided;
+    without it, one device runs them all.
     """
 
     jaxpr: Jaxpr
@@ -38,6 +48,7 @@ class ShardMap(Primitive):
     in_specs: tuple[Spec, ...]
     out_specs: tuple[Spec, ...]
     check_vma: bool = True
+    grid: Grid | None = None
     name: ClassVar[str] = "shard_map"
 
     def typing(self, *ins: Type) -> Typing:
@@ -149,6 +160,46 @@ class ShardMap(Primitive):
 
     def regions(self) -> tuple[Region, ...]:
         return (call_region(self.jaxpr),)
+
+
+@dataclass(frozen=True, slots=True)
+class ShardingConstraint(Primitive):
+    """The identity; on the devices of ``grid``, the result is divided as ``spec`` says.
+
+    The compiler chooses the division of the dimensions in ``free``.
+    """
+
+    spec: Spec
+    grid: Grid
+    free: tuple[int, ...] = ()
+    name: ClassVar[str] = "sharding_constraint"
+    is_view: ClassVar[bool] = True
+
+    def typing(self, *ins: Type) -> Typing:
+        (x,) = arrays(self, ins, 1)
+        local_type(x, self.spec, self.grid[0], "the operand", f"{self.name}: ")
+        return Typing((x,))
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        return ins
+
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        return NO_WORK
+
+
+def grids_in(jaxpr: Jaxpr) -> tuple[Grid, ...]:
+    """Return the meshes of devices that a program names, in order, each once."""
+    found: dict[Grid, None] = {}
+    for eqn in jaxpr.eqns:
+        prim = eqn.prim
+        if isinstance(prim, ShardMap | ShardingConstraint) and prim.grid is not None:
+            found.setdefault(prim.grid)
+        for inner in prim.subjaxprs():
+            found.update(dict.fromkeys(_grids_in(inner)))
+    return tuple(found)
+
+
+_grids_in = memoize(maxsize=1024)(grids_in)
 
 
 def not_the_same(what: str, spec: Spec, axes: Sequence[str]) -> IllTyped:

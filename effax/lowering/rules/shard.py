@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
-from effax.ir.prims import ShardMap
+from effax.ir.prims import ShardingConstraint, ShardMap
 from effax.ir.syntax import Jaxpr
 from effax.ir.types import ArrayType
-from effax.lowering.writer import NO_RULES, Expansion, LoweringRules
+from effax.lowering.writer import NO_RULES, Expansion, LoweringRules, Val, Writer
 from effax.transforms.rules.default import DEFAULT_RULES
 from effax.transforms.rules.shard.expand import expanded
 
@@ -17,4 +18,10 @@ def batched(prim: ShardMap, types: tuple[ArrayType, ...]) -> Jaxpr:
     return expanded(prim, types, DEFAULT_RULES)
 
 
-RULES: Final[LoweringRules] = NO_RULES.extend(ShardMap, Expansion(batched))
+def unplaced(w: Writer, prim: ShardingConstraint, ins: Sequence[Val]) -> Sequence[Val]:
+    return ins
+
+
+RULES: Final[LoweringRules] = NO_RULES.extend(ShardMap, Expansion(batched)).extend(
+    ShardingConstraint, unplaced
+)

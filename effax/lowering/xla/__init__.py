@@ -53,11 +53,7 @@ from effax.lowering.xla.executable import (
     Optimization,
     Run,
     compile_module,
-    computation_of,
-    from_portable,
     load_executable,
-    module_cost,
-    to_portable,
 )
 from effax.lowering.xla.host import TARGET as HOST_TARGET
 from effax.lowering.xla.host import effects_barrier
@@ -75,6 +71,7 @@ from effax.lowering.xla.placement import (
     read_part,
     replicated,
 )
+from effax.lowering.xla.portable import computation_of, from_portable, module_cost, to_portable
 from effax.lowering.xla.signature import ModuleSignature, signature
 
 __all__ = [

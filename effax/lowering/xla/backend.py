@@ -77,6 +77,9 @@ class Buffer(Protocol):
         """Its interned type: compare by identity."""
         ...
 
+    @property
+    def _sharding(self) -> object: ...
+
     def __buffer__(self, flags: int, /) -> memoryview:
         """Python's buffer protocol, for the dtypes that have it."""
         ...

@@ -11,13 +11,21 @@ from typing import TYPE_CHECKING, Any, Final, Literal, final
 
 import numpy as np
 
-from effax.ir.errors import BadArgument, LoweringError
+from effax.ir.errors import LoweringError
 from effax.ir.types import ArrayType
 from effax.lazy.dataclasses import dataclass
-from effax.lowering.xla.backend import EFFORTS, Buffer, backend, handler_of
-from effax.lowering.xla.host import HostCall, HostCalls, context, parsed, running
+from effax.lowering.xla.backend import (
+    EFFORTS,
+    Buffer,
+    Device,
+    backend,
+    device_list,
+    handler_of,
+)
+from effax.lowering.xla.host import HostCall, HostCalls, parsed, running
 from effax.lowering.xla.lapack import prepare_for
 from effax.lowering.xla.memory import trim
+from effax.lowering.xla.placement import Placement, handler_at, placement_of, replicated
 
 if TYPE_CHECKING:
     from jaxlib import _jax
@@ -97,6 +105,9 @@ class Executable:
         careful: whether no call has succeeded yet, since faults of a program show in its first
             call; or ``contended``.
         contended: whether another call donated a buffer that such a call reads.
+        devices: the devices that run it; empty for the first device alone.
+        in_places: the placement of each argument on them.
+        out_places: that of each result.
     """
 
     __slots__ = (
@@ -105,8 +116,11 @@ class Executable:
         "_subscripted",
         "careful",
         "contended",
+        "devices",
+        "in_places",
         "loaded",
         "n_args",
+        "out_places",
         "out_types",
         "run",
         "run_whole",
@@ -118,17 +132,33 @@ class Executable:
         n_args: int,
         out_types: Sequence[ArrayType],
         host_calls: HostCalls | None = None,
+        devices: tuple[Device, ...] = (),
+        in_types: Sequence[ArrayType] = (),
     ) -> None:
         self.loaded: _jax.LoadedExecutable = loaded
         self.n_args: int = n_args
         self.out_types: tuple[ArrayType, ...] = tuple(out_types)
+        self.devices = devices
+        found: Sequence[object] = loaded.get_parameter_shardings() or () if devices else ()
+        self.in_places = _places(found, devices, in_types if devices else ())
+        found = loaded.get_output_shardings() or () if devices else ()
+        self.out_places = _places(found, devices, out_types if devices else ())
         self._host_calls = host_calls
-        self.run: Final = _runner(self) if host_calls is None else _host_runner(self, host_calls)
+        made = _host_runner(self, host_calls) if host_calls is not None else None
+        self.run: Final = made or (_device_runner(self) if devices else _runner(self))
         self._subscripted: list[_Subscripted] = []
-        self.run_whole: Final = _whole_runner(self) if host_calls is None else self.run
+        plain = host_calls is None and not devices
+        self.run_whole: Final = _whole_runner(self) if plain else self.run
         self.careful: bool = True
         self.contended: bool = False
         _check_counts(self)
+
+    def handlers(self) -> list[_jax.ResultHandler]:
+        """Return jaxlib's handlers of the results."""
+        if not self.devices:
+            return [handler_of(type_) for type_ in self.out_types]
+        pairs = zip(self.out_types, self.out_places, strict=True)
+        return [handler_at(type_, place) for type_, place in pairs]
 
     def __del__(self, is_exit: Callable[[], bool] = sys.is_finalizing) -> None:
         # Classes are freed by the cycle collector only, the program of XLA is freed now. At exit
@@ -160,7 +190,7 @@ class Executable:
 
     def cost_analysis(self) -> dict[str, float]:
         """XLA's estimates of a call: ``flops``, ``bytes accessed`` and more by name."""
-        return _estimates(self.loaded.cost_analysis())
+        return numeric_estimates(self.loaded.cost_analysis())
 
     def memory_analysis(self) -> MemoryStats:
         """Return the memory of a call."""
@@ -199,7 +229,7 @@ class Executable:
 def _runner(executable: Executable) -> Run:
     """Return the call of a program without callbacks."""
     execute = executable.loaded.execute_sharded
-    handlers = [handler_of(type_) for type_ in executable.out_types]
+    handlers = executable.handlers()
     n_args = executable.n_args
 
     def run(buffers: Sequence[Buffer]) -> list[Buffer]:
@@ -211,6 +241,45 @@ def _runner(executable: Executable) -> Run:
     return run
 
 
+def _places(
+    shardings: Sequence[object], devices: tuple[Device, ...], types: Sequence[ArrayType]
+) -> tuple[Placement, ...]:
+    """Return the placements that XLA reports; where it reports none, whole arrays."""
+    from jaxlib.xla_client import HloSharding
+
+    ranks = [len(type_.shape) for type_ in types]
+    if len(shardings) != len(ranks):
+        return tuple([replicated(devices, n) for n in ranks])
+    pairs = zip(shardings, ranks, strict=True)
+    return tuple([placement_of(HloSharding.from_proto(s), devices, n) for s, n in pairs])
+
+
+def _device_runner(executable: Executable) -> Run:
+    """Return the call of a program on other devices than the first one alone.
+
+    XLA returns before it is done, and with jaxlib 0.10 many calls under way would never end. It
+    checks neither placements nor whether a buffer is deleted or donated twice.
+    """
+    execute, wait = executable.loaded.execute_sharded, backend().wait
+    handlers, n_args = executable.handlers(), executable.n_args
+    shardings = [place.sharding for place in executable.in_places]
+
+    def run(buffers: Sequence[Buffer]) -> list[Buffer]:
+        if len(buffers) != n_args or len({*map(id, buffers)}) != n_args:
+            buffers = _each_once(n_args, buffers)
+        for buffer, sharding in zip(buffers, shardings, strict=True):
+            if buffer._sharding is not sharding or buffer.is_deleted():
+                raise _misplaced(buffer)
+        try:
+            results: list[Buffer] = execute(buffers).consume_with_handlers(handlers)
+            wait(results)
+        except RuntimeError as error:
+            raise _not_run(n_args, buffers, error) from error
+        return results
+
+    return run
+
+
 def _whole_runner(executable: Executable) -> Run:
     """Return the call of a program that donates its arguments.
 
@@ -218,7 +287,7 @@ def _whole_runner(executable: Executable) -> Run:
     followed by no such check: the caller assigns the results first.
     """
     execute = _Subscripted.of(executable.loaded.execute_sharded)
-    handlers = [handler_of(type_) for type_ in executable.out_types]
+    handlers = executable.handlers()
     consume = _Subscripted.of(methodcaller("consume_with_handlers", handlers))
     executable._subscripted.extend([execute, consume])
     n_args = executable.n_args
@@ -256,7 +325,7 @@ class _Subscripted:
 def _host_runner(executable: Executable, calls: HostCalls) -> Run:
     """Return the call of a program with callbacks, which waits until its side effects are done."""
     execute = executable.loaded.execute_sharded
-    handlers = [handler_of(type_) for type_ in executable.out_types]
+    handlers = executable.handlers()
     n_args = executable.n_args
 
     def run(buffers: Sequence[Buffer]) -> list[Buffer]:
@@ -282,6 +351,8 @@ def compile_module(
     optimization: Optimization = 3,
     host_calls: Sequence[HostCall] = (),
     options: Sequence[tuple[str, object]] = (),
+    devices: tuple[Device, ...] = (),
+    in_types: Sequence[ArrayType] = (),
 ) -> Executable:
     """Compile the function ``main`` of a StableHLO module.
 
@@ -295,6 +366,8 @@ def compile_module(
         host_calls: the Python functions that the module, as text, calls by index. They take NumPy
             arrays, and return a sequence of them.
         options: options of XLA, by name.
+        devices: the devices that run it, in the order of the module's meshes; by default the first.
+        in_types: the types of its arguments, where there are ``devices``.
 
     Raises:
         LoweringError: the text does not parse or verify, XLA cannot compile it, or the counts
@@ -302,7 +375,8 @@ def compile_module(
     """
     xla = backend()
     prepare_for(module)
-    compile_options = _options(optimization)
+    compile_options = _options(optimization, devices)
+    chosen = device_list(devices) if devices else xla.device_list
     compile_options.env_option_overrides = [x for x in options if x[0] not in EFFORTS]
     for name, level in options:
         if name in EFFORTS:
@@ -310,14 +384,14 @@ def compile_module(
     calls = HostCalls(host_calls) if host_calls else None
     try:
         if calls is None or isinstance(module, bytes):
-            loaded = xla.client.compile_and_load(module, xla.device_list, compile_options)
+            loaded = xla.client.compile_and_load(module, chosen, compile_options)
         else:
             loaded = xla.client.compile_and_load(
-                parsed(module), xla.device_list, compile_options, host_callbacks=calls.functions
+                parsed(module), chosen, compile_options, host_callbacks=calls.functions
             )
     except RuntimeError as error:
-        raise _not_compiled(module, error) from error
-    return Executable(loaded, n_args, out_types, calls)
+        raise not_compiled(module, error) from error
+    return Executable(loaded, n_args, out_types, calls, devices, in_types)
 
 
 def load_executable(data: bytes, n_args: int, out_types: Sequence[ArrayType]) -> Executable:
@@ -339,116 +413,25 @@ def load_executable(data: bytes, n_args: int, out_types: Sequence[ArrayType]) ->
     return Executable(loaded, n_args, out_types)
 
 
-def to_portable(text: str, version: str | None = None) -> bytes:
-    """Return StableHLO text as bytecode that other versions of XLA read.
-
-    Args:
-        text: the module.
-        version: the target version of StableHLO, such as ``1.8.0``; by default the one 12 weeks
-            older than the installed jaxlib's.
-
-    Raises:
-        BadArgument: the installed jaxlib does not write that version.
-        LoweringError: the text is invalid, or that version cannot express it.
-    """
-    from jaxlib import _jax
-
-    wanted = _twelve_weeks_ago() if version is None else _known_version(version)
-    try:
-        return _jax.mlir.serialize_portable_artifact(text, wanted)
-    except (RuntimeError, ValueError) as error:
-        what = f"this module cannot be written for StableHLO {wanted}"
-        raise _not_compiled(text, error, what) from error
-
-
-def computation_of(text: str) -> _jax.XlaComputation:
-    """Return a module as XLA's computation, before it is optimised.
-
-    Raises:
-        LoweringError: XLA cannot read the module.
-    """
-    from jaxlib import _jax
-
-    try:
-        return _jax.mlir.mlir_module_to_xla_computation(text)
-    except (RuntimeError, ValueError) as error:
-        raise LoweringError("XLA cannot read the module", found=str(error).strip()) from error
-
-
-def module_cost(text: str) -> dict[str, float]:
-    """Return XLA's estimates for a module before it is optimised, by name, as for an executable.
-
-    Raises:
-        LoweringError: XLA cannot read the module.
-    """
-    from jaxlib import _jax
-
-    client = backend().client
-    try:
-        computation = _jax.mlir.mlir_module_to_xla_computation(text)
-        return _estimates(_jax.hlo_module_cost_analysis(client, computation.as_hlo_module()))
-    except (RuntimeError, ValueError) as error:
-        raise LoweringError(
-            "XLA cannot estimate the cost of the module", found=str(error).strip()
-        ) from error
-
-
-def _estimates(found: Mapping[str, object]) -> dict[str, float]:
+def numeric_estimates(found: Mapping[str, object]) -> dict[str, float]:
     """Return the numbers among XLA's estimates; it leaves out counts that are zero."""
     every = {"flops": 0.0, "transcendentals": 0.0, "bytes accessed": 0.0, **found}
     return {name: float(n) for name, n in sorted(every.items()) if isinstance(n, int | float)}
 
 
-def from_portable(data: bytes) -> str:
-    """Return the text of a module that :func:`to_portable` wrote.
-
-    Raises:
-        LoweringError: ``data`` is not such a module, or of a newer StableHLO.
-    """
-    from jaxlib import _jax
-
-    try:
-        return str(_jax.mlir.deserialize_portable_artifact(data, context()))
-    except (RuntimeError, ValueError) as error:
-        raise LoweringError(
-            "the installed jaxlib cannot read this as a portable StableHLO module",
-            found=str(error).strip(),
-        ) from error
-
-
-def _known_version(version: object) -> str:
-    """Return the version. Raise BadArgument if the installed jaxlib does not write it."""
-    from jaxlib.mlir.dialects import stablehlo
-
-    first, last = stablehlo.get_minimum_version(), stablehlo.get_current_version()
-    parts = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)", version) if isinstance(version, str) else None
-    if parts is not None and _numbers(first) <= _numbers(parts.group()) <= _numbers(last):
-        return parts.group()
-    raise BadArgument(
-        "the installed jaxlib does not write this version of StableHLO",
-        expected=f"from {first} to {last}",
-        found=repr(version),
-    )
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(map(int, version.split(".")))
-
-
-def _twelve_weeks_ago() -> str:
-    from jaxlib.mlir.dialects import stablehlo
-
-    weeks = stablehlo.StablehloCompatibilityRequirement.WEEK_12
-    return stablehlo.get_version_from_compatibility_requirement(weeks)
-
-
-def _options(optimization: Optimization) -> _jax.CompileOptions:
+def _options(optimization: Optimization, devices: tuple[Device, ...] = ()) -> _jax.CompileOptions:
     from jaxlib import _jax
 
     options = _jax.CompileOptions()
     options.num_replicas = options.num_partitions = 1
     build = options.executable_build_options
-    placed = np.array([[backend().placement[0].id]], np.int32)
+    if len(devices) > 1:
+        options.num_partitions = build.num_partitions = len(devices)
+        build.num_replicas = 1
+        build.use_spmd_partitioning = build.use_shardy_partitioner = True
+        build.allow_spmd_sharding_propagation_to_parameters = [True]
+        build.allow_spmd_sharding_propagation_to_output = [True]
+    placed = np.array([[d.id for d in devices or backend().placement]], np.int32)
     build.device_assignment = _jax.DeviceAssignment.create(placed)
     build.debug_options.xla_backend_optimization_level = optimization
     return options
@@ -465,9 +448,10 @@ def _check_counts(executable: Executable) -> None:
         )
 
 
-def _not_compiled(
+def not_compiled(
     module: str | bytes, error: Exception, what: str = "XLA cannot compile this module"
 ) -> LoweringError:
+    """Return the error for a module that XLA refuses, with the line that it reports."""
     report = str(error).strip()
     where = re.search(r"(?:^|\s)-:(\d+):\d+: ", report)
     lines = module.splitlines() if isinstance(module, str) else []
@@ -477,6 +461,31 @@ def _not_compiled(
         # After the parser's error, the report repeats it for the whole module.
         found=report.split("\n<unknown>:0: ", maxsplit=1)[0],
         equation=str(lines[line - 1]).strip() if 0 < line <= len(lines) else None,
+    )
+
+
+def _each_once(n_args: int, buffers: Sequence[Buffer]) -> Sequence[Buffer]:
+    """Return the buffers; a program may read one twice. Raises LoweringError for another count."""
+    if len(buffers) == n_args:
+        return buffers
+    raise LoweringError(
+        "this call has another number of arguments",
+        expected=f"{n_args} buffers",
+        found=str(len(buffers)),
+    )
+
+
+def _misplaced(buffer: Buffer) -> LoweringError:
+    if buffer.is_deleted():
+        return LoweringError(
+            "an argument has been deleted or donated",
+            expected="live buffers, each donated at most once",
+            found=f"{buffer.aval.array_type} (deleted or donated)",
+        )
+    return LoweringError(
+        "an argument is on other devices than the program",
+        expected="the placements that the program was compiled for",
+        found=str(buffer.aval.array_type),
     )
 
 

@@ -301,7 +301,15 @@ def sharded() -> list[Sample]:
     over_i, over_both = (("i",),), (("j", "i"),)
     divided = shard.ShardMap(inner, MESH, (over_i, over_both), ((), over_both))
     alike = shard.ShardMap(inner, MESH, ((), over_both), ((), over_both), False)
-    return [Sample(divided, (arr("6"), arr("8"))), Sample(alike, (arr("3"), arr("8")))]
+    grid = (MESH, (3, 2, 1, 0, *range(4, 2 * AXIS.size)))
+    placed = shard.ShardMap(inner, MESH, (over_i, over_both), ((), over_both), True, grid)
+    constraint = shard.ShardingConstraint(((), ("j",)), grid, (0,))
+    return [
+        Sample(divided, (arr("6"), arr("8"))),
+        Sample(alike, (arr("3"), arr("8"))),
+        Sample(placed, (arr("6"), arr("8"))),
+        Sample(constraint, (arr("3,2"),)),
+    ]
 
 
 @dataclass(frozen=True)

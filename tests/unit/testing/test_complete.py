@@ -26,6 +26,7 @@ WITHOUT: Final[dict[str, str]] = {
     **dict.fromkeys(("scatter_max", "scatter_min", "scatter_mul"), CASES),
     **dict.fromkeys(("debug_callback", "io_callback", "pure_callback"), OF_HOST),
     "all_gather_invariant": OF_AXES,
+    "sharding_constraint": "tests/unit/devices place its results on devices",
     **dict.fromkeys(
         (
             "regularized_incomplete_beta",

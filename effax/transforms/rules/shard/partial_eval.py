@@ -82,7 +82,9 @@ class _Parts:
         body = b.finish([*outs[:n_known], *made], pe.known.n_consts, pe.known.names)
         specs = [s for s, has in zip(prim.out_specs, pe.known_outs, strict=True) if has]
         specs += [c.spec for c in self.computed]
-        return ShardMap(body, prim.mesh, tuple(self.in_specs), tuple(specs), prim.check_vma)
+        return ShardMap(
+            body, prim.mesh, tuple(self.in_specs), tuple(specs), prim.check_vma, prim.grid
+        )
 
     def unknown(self) -> ShardMap:
         """Return the unknown primitive, on residuals and unknown operands."""
@@ -104,7 +106,7 @@ class _Parts:
         specs += [s for s, has in zip(prim.in_specs, pe.known_ins, strict=True) if not has]
         body = _finished(b, pe.unknown, args)
         out_specs = [s for s, has in zip(prim.out_specs, pe.known_outs, strict=True) if not has]
-        return ShardMap(body, prim.mesh, tuple(specs), tuple(out_specs), prim.check_vma)
+        return ShardMap(body, prim.mesh, tuple(specs), tuple(out_specs), prim.check_vma, prim.grid)
 
 
 def _unstacked(b: Builder, type_: Type) -> Atom:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from effax.ir.prims import ShardMap
+from effax.ir.prims import ShardingConstraint, ShardMap
 from effax.transforms.framework.rules import NO_RULES, Rules, RuleSet
+from effax.transforms.rules.shard.constraint import CONSTRAINT_RULES
 from effax.transforms.rules.shard.discharge import shard_map_discharge
 from effax.transforms.rules.shard.jvp import shard_map_jvp
 from effax.transforms.rules.shard.partial_eval import shard_map_split
@@ -21,4 +22,4 @@ RULES: Final[RuleSet] = NO_RULES.extend(
         split=shard_map_split,
         discharge=shard_map_discharge,
     ),
-)
+).extend(ShardingConstraint, CONSTRAINT_RULES)

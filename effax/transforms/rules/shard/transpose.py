@@ -67,7 +67,9 @@ def _over_mesh(
     values = [spec for spec, w in specs if isinstance(w, GradValue)]
     out_specs = [spec for spec, given in zip(values, inner.nonzero, strict=True) if given]
     body = _body(prim, inner.jaxpr, n_before, of_cts, out_specs)
-    return ShardMap(body, prim.mesh, (*in_specs, *of_cts), tuple(out_specs), prim.check_vma)
+    return ShardMap(
+        body, prim.mesh, (*in_specs, *of_cts), tuple(out_specs), prim.check_vma, prim.grid
+    )
 
 
 def _body(

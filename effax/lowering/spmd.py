@@ -1,0 +1,226 @@
+"""Lowering for several devices: ``shard_map`` and constraints as Shardy's operations.
+
+The body of ``shard_map`` is a manual computation on local types. In it, a collective names the
+devices by their positions in the mesh, so collectives are bound to the mesh first
+(:class:`OnDevices`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import prod
+from typing import ClassVar, Final, cast
+
+import numpy as np
+
+from effax.ir.axes import Axes, Axis
+from effax.ir.build import typing_of
+from effax.ir.dtypes import INT32, UINT32
+from effax.ir.edit.operations import with_prim
+from effax.ir.memo import memoize
+from effax.ir.partition import Spec
+from effax.ir.primitive import Primitive, Typing, Value
+from effax.ir.prims import ShardingConstraint, ShardMap
+from effax.ir.prims import collective as c
+from effax.ir.syntax import Jaxpr
+from effax.ir.types import ArrayType, Type, array_type
+from effax.lazy.dataclasses import dataclass
+from effax.lowering import ops
+from effax.lowering.layout import Meshes, MeshPlace
+from effax.lowering.mlir_text import tensor
+from effax.lowering.rules.reduce import operation
+from effax.lowering.rules.shard import batched
+from effax.lowering.writer import LoweringRules, Val, Writer
+
+
+@dataclass(frozen=True, slots=True)
+class OnDevices(Primitive):
+    """A collective along an axis of a mesh of devices."""
+
+    prim: c.Collective
+    mesh: Axes
+    name: ClassVar[str] = "on_devices"
+
+    def typing(self, *ins: Type) -> Typing:
+        return typing_of(self.prim, ins)
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        return self.prim.evaluate(*ins)
+
+    def groups(self) -> np.ndarray:
+        """Return the positions of the devices of each group, in the order of the axis."""
+        at = [axis.name for axis in self.mesh].index(self.prim.axis.name)
+        positions = np.arange(prod([axis.size for axis in self.mesh]))
+        grid = np.moveaxis(positions.reshape([axis.size for axis in self.mesh]), at, -1)
+        return grid.reshape(-1, self.prim.axis.size)
+
+
+@memoize(maxsize=1024)
+def bound_to(jaxpr: Jaxpr, manual: Axes, mesh: Axes) -> Jaxpr:
+    """Return a program whose collectives along the axes ``manual`` are those of a mesh."""
+    names = {axis.name for axis in manual}
+
+    def bound(prim: Primitive) -> Primitive:
+        if isinstance(prim, c.Collective):
+            return OnDevices(prim, mesh) if prim.axis.name in names else prim
+        inner = prim.subjaxprs()
+        if not inner or not any(a.name in names for j in inner for a in j.free_axes):
+            return prim
+        return prim.with_subjaxprs([bound_to(j, manual, mesh) for j in inner])
+
+    eqns = [with_prim(eqn, bound(eqn.prim)) for eqn in jaxpr.eqns]
+    return Jaxpr(jaxpr.binders, eqns, jaxpr.outs)
+
+
+def constraint(
+    meshes: Meshes, w: Writer, prim: ShardingConstraint, ins: Sequence[Val]
+) -> Sequence[Val]:
+    """Write a constraint."""
+    (x,) = ins
+    place = meshes.sharding(MeshPlace(prim.grid[0], prim.spec, prim.free), len(x.shape))
+    return w.op(f"sdy.sharding_constraint {x} {place} : {x.text}", x.type)
+
+
+def manual(meshes: Meshes, w: Writer, prim: ShardMap, ins: Sequence[Val]) -> Sequence[Val]:
+    """Write a manual computation; without devices, the program of all shards."""
+    if prim.grid is None:
+        return w.call(batched(prim, tuple([x.type for x in ins])), ins, prim.name)
+    mesh = prim.grid[0]
+    body = bound_to(prim.jaxpr, prim.mesh, mesh)
+    local = cast("tuple[ArrayType, ...]", body.in_types)
+    types = typing_of(prim, tuple([x.type for x in ins])).outs
+    outs = cast("tuple[ArrayType, ...]", types)
+    if not outs:
+        return ()
+
+    def shardings(specs: Sequence[Spec], of: Sequence[ArrayType]) -> str:
+        pairs = zip(specs, of, strict=True)
+        return ", ".join([meshes.sharding(MeshPlace(mesh, s), len(t.shape)) for s, t in pairs])
+
+    args, lines = w.block(local, lambda *xs: w.call(body, xs, prim.name), False, "sdy.return")
+    axes = ", ".join([f'"{axis.name}"' for axis in prim.mesh])
+    head = (
+        f"sdy.manual_computation({', '.join([x.name for x in ins])}) "
+        f"in_shardings=[{shardings(prim.in_specs, [x.type for x in ins])}] "
+        f"out_shardings=[{shardings(prim.out_specs, outs)}] manual_axes={{{axes}}} ({args}) {{"
+    )
+    end = f"}} : ({', '.join([x.text for x in ins])}) -> ({', '.join(map(tensor, outs))})"
+    text = "\n".join([head, *lines, end])
+    return w.op(text, *outs)
+
+
+def collective(w: Writer, prim: OnDevices, ins: Sequence[Val]) -> Sequence[Val]:
+    """Write a collective between devices."""
+    return _LOWERINGS[type(prim.prim)](w, prim, *ins)
+
+
+def device_rules(rules: LoweringRules, meshes: Meshes) -> LoweringRules:
+    """Return the rules for several devices, which add the meshes that they name."""
+    return (
+        rules.extend(ShardingConstraint, partial(constraint, meshes))
+        .extend(ShardMap, partial(manual, meshes))
+        .extend(OnDevices, collective)
+    )
+
+
+_CHANNEL: Final = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"
+_GLOBAL: Final = ("all_reduce", "all_gather", "reduce_scatter")
+
+
+def _exchange(
+    w: Writer, name: str, prim: OnDevices, x: Val, out: ArrayType, more: str = "", region: str = ""
+) -> Val:
+    groups = prim.groups()
+    ids = ", use_global_device_ids" if name in _GLOBAL else ""
+    shape = "x".join(map(str, groups.shape))
+    options = f"{more}{_CHANNEL}, replica_groups = dense<{groups.tolist()}> : tensor<{shape}xi64>"
+    body = f" ({region})" if region else ""
+    return w.op1(
+        f'"stablehlo.{name}"({x}) <{{{options}{ids}}}>{body} : ({x.text}) -> {tensor(out)}', out
+    )
+
+
+def _combination(w: Writer, name: str, type_: ArrayType) -> str:
+    one = type_.update(shape=(), weak=False)
+
+    def combine(x: Val, y: Val) -> Sequence[Val]:
+        return [w.op1(f"stablehlo.{operation(name, one.dtype)} {x}, {y} : {x.text}", one)]
+
+    return w.region([one, one], combine)
+
+
+def _reduce(name: str, w: Writer, prim: OnDevices, x: Val) -> Sequence[Val]:
+    region = _combination(w, name, x.type)
+    return [_exchange(w, "all_reduce", prim, x, x.type, region=region)]
+
+
+def _gather(w: Writer, prim: OnDevices, x: Val) -> Sequence[Val]:
+    at = cast(c.Gathering, prim.prim).dimension
+    one = ops.reshape(w, x, (*x.shape[:at], 1, *x.shape[at:]))
+    out = one.type.update(shape=(*x.shape[:at], prim.prim.axis.size, *x.shape[at:]))
+    return [_exchange(w, "all_gather", prim, one, out, f"all_gather_dim = {at} : i64, ")]
+
+
+def _scatter(w: Writer, prim: OnDevices, x: Val) -> Sequence[Val]:
+    at = cast(c.ReduceScatter, prim.prim).dimension
+    out = x.type.update(shape=(*x.shape[:at], 1, *x.shape[at + 1 :]))
+    region = _combination(w, "add", x.type)
+    dimension = f"scatter_dimension = {at} : i64, "
+    part = _exchange(w, "reduce_scatter", prim, x, out, dimension, region)
+    return [ops.reshape(w, part, (*x.shape[:at], *x.shape[at + 1 :]))]
+
+
+def _to_all(w: Writer, prim: OnDevices, x: Val) -> Sequence[Val]:
+    """Exchange the dimension in place, then move it."""
+    own = cast(c.AllToAll, prim.prim)
+    split = f"split_dimension = {own.split} : i64, concat_dimension = {own.split} : i64, "
+    count = f"split_count = {own.axis.size} : i64, "
+    moved = _exchange(w, "all_to_all", prim, x, x.type, split + count)
+    order = [i for i in range(len(x.shape)) if i != own.split]
+    order.insert(own.concat, own.split)
+    return [ops.transpose(w, moved, order)]
+
+
+def _permute(w: Writer, prim: OnDevices, x: Val) -> Sequence[Val]:
+    own = cast(c.PPermute, prim.prim)
+    pairs = [[int(g[s]), int(g[d])] for g in prim.groups() for s, d in own.perm]
+    text = f"dense<{pairs}> : tensor<{len(pairs)}x2xi64>" if pairs else "dense<> : tensor<0x2xi64>"
+    options = f"{_CHANNEL}, source_target_pairs = {text}"
+    return [
+        w.op1(
+            f'"stablehlo.collective_permute"({x}) <{{{options}}}> : ({x.text}) -> {x.text}', x.type
+        )
+    ]
+
+
+def _vary(w: Writer, prim: OnDevices, x: Val) -> Sequence[Val]:
+    return [x]
+
+
+def _index(w: Writer, prim: OnDevices) -> Sequence[Val]:
+    """Return the coordinate of the device, whose position is row-major in the mesh."""
+    word = array_type((), UINT32)
+    names = [axis.name for axis in prim.mesh]
+    after: Sequence[Axis] = prim.mesh[names.index(prim.prim.axis.name) + 1 :]
+    position = w.op1(f"stablehlo.partition_id : {tensor(word)}", word)
+    stride = w.constant(prod([axis.size for axis in after]), word)
+    row = w.op1(f"stablehlo.divide {position}, {stride} : {tensor(word)}", word)
+    size = w.constant(prim.prim.axis.size, word)
+    at = w.op1(f"stablehlo.remainder {row}, {size} : {tensor(word)}", word)
+    return [ops.convert(w, at, INT32)]
+
+
+_LOWERINGS: Final[dict[type[c.Collective], Callable[..., Sequence[Val]]]] = {
+    c.Psum: partial(_reduce, "add"),
+    c.PsumInvariant: partial(_reduce, "add"),
+    c.Pmax: partial(_reduce, "maximum"),
+    c.Pmin: partial(_reduce, "minimum"),
+    c.AllGather: _gather,
+    c.AllGatherInvariant: _gather,
+    c.ReduceScatter: _scatter,
+    c.AllToAll: _to_all,
+    c.PPermute: _permute,
+    c.Pvary: _vary,
+    c.AxisIndex: _index,
+}
