@@ -8,7 +8,9 @@ from typing import Final, ParamSpec, TypeVar, cast, overload
 from effax import tree
 from effax.arrays.argument_checks import axis_names_of, check_callable
 from effax.arrays.binding import Operand, bind
-from effax.arrays.sharding import Mesh, NamedSharding, PartitionSpec
+from effax.arrays.mesh import Mesh
+from effax.arrays.mesh_context import AbstractMesh, abstract, get_mesh
+from effax.arrays.sharding import NamedSharding, PartitionSpec
 from effax.arrays.tracing import (
     FlatArgs,
     FlatFunction,
@@ -21,10 +23,11 @@ from effax.arrays.tracing import (
     trace_flat,
 )
 from effax.effects import Write
+from effax.ir.axes import Axes
 from effax.ir.errors import BadArgument, IllTyped, RefError
 from effax.ir.partition import Spec, check_spec, local_type, names_in
 from effax.ir.prims import ShardMap
-from effax.ir.prims.shard import shared_write
+from effax.ir.prims.shard import Grid, shared_write
 from effax.ir.scope import axes_in_scope
 from effax.ir.trace import differs_along, shown_ref
 from effax.ir.types import Type
@@ -42,7 +45,7 @@ def shard_map(
     f: Callable[P, R],
     /,
     *,
-    mesh: Mesh,
+    mesh: Mesh | AbstractMesh | None = ...,
     in_specs: object = ...,
     out_specs: object,
     axis_names: Iterable[str] = ...,
@@ -51,7 +54,7 @@ def shard_map(
 @overload
 def shard_map(
     *,
-    mesh: Mesh,
+    mesh: Mesh | AbstractMesh | None = ...,
     in_specs: object = ...,
     out_specs: object,
     axis_names: Iterable[str] = ...,
@@ -61,7 +64,7 @@ def shard_map(
     f: Callable[P, R] | None = None,
     /,
     *,
-    mesh: Mesh,
+    mesh: Mesh | AbstractMesh | None = None,
     in_specs: object = INFER,
     out_specs: object,
     axis_names: Iterable[str] = (),
@@ -70,19 +73,20 @@ def shard_map(
     """Run ``f`` on every device of ``mesh``, on shards of its arguments, and join its results.
 
     Devices run in step, and exchange values by collectives (``lax.psum``, ...) along the axes of
-    the mesh. Values that ``f`` closes over are replicated. A mesh may run on one device: the
-    meaning is the same.
+    the mesh. Values that ``f`` closes over are replicated. A mesh of numbers runs on one device:
+    the meaning is the same.
 
     Args:
         f: a function of trees of arrays and references. Without it a decorator is returned.
-        mesh: the devices.
+        mesh: the devices; by default the mesh of :func:`effax.sharding.set_mesh`.
         in_specs: a ``PartitionSpec`` for all arguments, or one an argument; trees of them are
             prefixes of the arguments. Along mesh axes that a spec does not name, the argument is
             replicated. By default, the specs of the arguments' shardings over the mesh; others are
             replicated.
         out_specs: how the results are joined, in the same way. Along an axis of the mesh that a
             spec does not name the result must be equal on all devices.
-        axis_names: the axes of the mesh that ``f`` uses; all of them, if any.
+        axis_names: the axes of the mesh along which ``f`` is for one device; by default all. Along
+            the others ``f`` is for whole values, which the compiler divides.
         check_vma: whether such results are checked to be equal, by type. If not, the result of the
             first device is returned.
 
@@ -91,22 +95,11 @@ def shard_map(
         IllTyped: an argument does not divide over the mesh; a result may vary along an axis that
             its spec does not name.
         RefError: a replicated reference is written. It may be read, and added to (``addupdate``),
-            which is summed over the devices.
+            which is summed over the devices. When it is compiled for devices, ``IllTyped`` for a
+            collective that only a part of its devices would reach.
     """
-    if not isinstance(mesh, Mesh):
-        raise BadArgument(
-            "shard_map: mesh is not a mesh",
-            expected="a Mesh: `effax.make_mesh((4,), ('x',))`",
-            found=f"{type(mesh).__name__}: {mesh!r:.60}",
-        )
-    used = axis_names_of(tuple(axis_names), "shard_map: axis_names") if axis_names else ()
-    if used and set(used) != set(mesh.axis_names):
-        raise BadArgument(
-            "shard_map takes all axes of its mesh",
-            expected=", ".join(mesh.axis_names),
-            found=", ".join(used),
-            remedy="make a mesh of these axes alone",
-        )
+    chosen = _mesh(mesh)
+    used = _manual_axes(chosen, axis_names)
 
     def decorate(fun: Callable[P, R]) -> Callable[P, R]:
         check_callable(fun, "shard_map")
@@ -114,13 +107,43 @@ def shard_map(
         @like(fun)
         def mapped(*args: P.args, **kwargs: P.kwargs) -> R:
             flat_in = flat_args(fun, args, dict(kwargs))
-            specs = _in_specs(in_specs, len(args), flat_in, mesh)
-            flat = _traced(fun, flat_in, specs, mesh, check_vma)
-            return cast(R, _applied(flat, flat_in, specs, mesh, out_specs, check_vma))
+            specs = _in_specs(in_specs, len(args), flat_in, chosen)
+            flat = _traced(fun, flat_in, specs, used, check_vma)
+            applied = _applied(flat, flat_in, specs, used, chosen.grid, out_specs, check_vma)
+            return cast(R, applied)
 
         return mapped
 
     return decorate if f is None else decorate(f)
+
+
+def _mesh(mesh: object) -> Mesh:
+    """Return a mesh; None is the one in use. Raises BadArgument."""
+    found = get_mesh() if mesh is None else mesh
+    if isinstance(found, AbstractMesh) and not found.empty:
+        in_use = get_mesh()
+        same = isinstance(in_use, Mesh) and abstract(in_use) == found
+        return in_use if same and isinstance(in_use, Mesh) else found.on_devices()
+    if not isinstance(found, Mesh):
+        raise BadArgument(
+            "shard_map: mesh is not a mesh",
+            expected="a Mesh: `effax.make_mesh((4,), ('x',))`, or one in use by `set_mesh`",
+            found=f"{type(mesh).__name__}: {mesh!r:.60}",
+        )
+    return found
+
+
+def _manual_axes(mesh: Mesh, axis_names: Iterable[str]) -> Axes:
+    """Return the axes along which the function is for one device. Raises BadArgument."""
+    used = axis_names_of(tuple(axis_names), "shard_map: axis_names") if axis_names else ()
+    unknown = [name for name in used if name not in mesh.axis_names]
+    if unknown:
+        raise BadArgument(
+            "shard_map: axis_names has names that the mesh does not have",
+            expected=", ".join(map(repr, mesh.axis_names)),
+            found=", ".join(map(repr, unknown)),
+        )
+    return tuple([axis for axis in mesh.axes if not used or axis.name in used])
 
 
 def _in_specs(in_specs: object, n_args: int, flat_in: FlatArgs, mesh: Mesh) -> list[Spec]:
@@ -176,10 +199,10 @@ def _traced(
     fun: Callable[..., object],
     flat_in: FlatArgs,
     specs: Sequence[Spec],
-    mesh: Mesh,
+    axes: Axes,
     check_vma: bool,
 ) -> FlatFunction:
-    bound = {axis.name for axis in axes_in_scope()} & set(mesh.axis_names)
+    bound = {axis.name for axis in axes_in_scope()} & {axis.name for axis in axes}
     if bound:
         raise BadArgument(
             "shard_map: the mesh has an axis whose name is already bound",
@@ -187,12 +210,12 @@ def _traced(
             found=", ".join(sorted(bound)),
         )
     types: list[Type] = [
-        local_type(x.type, spec, mesh.axes, name)
+        local_type(x.type, spec, axes, name)
         for x, spec, name in zip(flat_in.leaves, specs, flat_in.names, strict=True)
     ]
     pairs = zip(flat_in.leaves, specs, strict=True)
     differs = [differs_along(x) | set(names_in(spec)) for x, spec in pairs]
-    options = TraceOptions(flat_in.leaves, binds=mesh.axes, differs=differs, checked=check_vma)
+    options = TraceOptions(flat_in.leaves, binds=axes, differs=differs, checked=check_vma)
     label = f"shard_map({label_of(fun)})"
     return trace_flat(fun, flat_in.treedef, types, flat_in.names, label, options)
 
@@ -201,7 +224,8 @@ def _applied(
     flat: FlatFunction,
     flat_in: FlatArgs,
     specs: Sequence[Spec],
-    mesh: Mesh,
+    axes: Axes,
+    grid: Grid | None,
     out_specs: object,
     check_vma: bool,
 ) -> object:
@@ -210,9 +234,9 @@ def _applied(
     outs = _broadcast(prefix, flat.out_tree, "out_specs", "the results", shown_tree(flat.out_tree))
     names = result_names("the result", flat.out_tree)
     for type_, spec, name in zip(flat.jaxpr.out_types, outs, names, strict=True):
-        check_spec(spec, mesh.axes, len(type_.shape), name)
+        check_spec(spec, axes, len(type_.shape), name)
     whole: tuple[Spec, ...] = ((),) * len(flat.consts)
-    prim = ShardMap(flat.jaxpr, mesh.axes, (*whole, *specs), tuple(outs), bool(check_vma))
+    prim = ShardMap(flat.jaxpr, axes, (*whole, *specs), tuple(outs), bool(check_vma), grid)
     for effect in flat.jaxpr.effects:
         if isinstance(effect, Write) and prim.unnamed(prim.in_specs[effect.ref]):
             raise _written(prim, effect.ref, operands[effect.ref])

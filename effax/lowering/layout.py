@@ -61,11 +61,12 @@ class Meshes:
     def sharding(self, place: MeshPlace, ndim: int) -> str:
         """Return a placement as the sharding of an operation: ``<@mesh0, [{"x"}, {}]>``."""
         entries = [
-            "?"
-            if d in place.free
-            else ", ".join(map(_quoted, place.spec[d]))
-            if d < len(place.spec)
-            else ""
+            ", ".join(
+                [
+                    *[_quoted(name) for name in (place.spec[d] if d < len(place.spec) else ())],
+                    *["?"] * (d in place.free),
+                ]
+            )
             for d in range(ndim)
         ]
         return f"<{self.symbol(place.mesh)}, [{', '.join([f'{{{e}}}' for e in entries])}]>"

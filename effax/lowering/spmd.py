@@ -8,22 +8,28 @@ devices by their positions in the mesh, so collectives are bound to the mesh fir
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from math import prod
 from typing import ClassVar, Final, cast
 
 import numpy as np
 
+from effax.ir.analysis.dataflow import Visit, analyze, walk_facts
+from effax.ir.analysis.variance import DIFFERS, SAME, Names
 from effax.ir.axes import Axes, Axis
 from effax.ir.build import typing_of
 from effax.ir.dtypes import INT32, UINT32
 from effax.ir.edit.operations import with_prim
+from effax.ir.errors import IllTyped
 from effax.ir.memo import memoize
-from effax.ir.partition import Spec
+from effax.ir.partition import Spec, names_in
 from effax.ir.primitive import Primitive, Typing, Value
-from effax.ir.prims import ShardingConstraint, ShardMap
+from effax.ir.prims import Cond, Jit, ShardingConstraint, ShardMap, While
 from effax.ir.prims import collective as c
-from effax.ir.syntax import Jaxpr
+from effax.ir.prims.collective import exchanges
+from effax.ir.syntax import Eqn, Jaxpr
+from effax.ir.text.printer import eqn_str
 from effax.ir.types import ArrayType, Type, array_type
 from effax.lazy.dataclasses import dataclass
 from effax.lowering import ops
@@ -36,10 +42,11 @@ from effax.lowering.writer import LoweringRules, Val, Writer
 
 @dataclass(frozen=True, slots=True)
 class OnDevices(Primitive):
-    """A collective along an axis of a mesh of devices."""
+    """A collective along an axis of a mesh of devices, where the axes ``manual`` are bound."""
 
     prim: c.Collective
     mesh: Axes
+    manual: Axes
     name: ClassVar[str] = "on_devices"
 
     def typing(self, *ins: Type) -> Typing:
@@ -61,16 +68,56 @@ def bound_to(jaxpr: Jaxpr, manual: Axes, mesh: Axes) -> Jaxpr:
     """Return a program whose collectives along the axes ``manual`` are those of a mesh."""
     names = {axis.name for axis in manual}
 
-    def bound(prim: Primitive) -> Primitive:
+    def bound(eqn: Eqn) -> Primitive:
+        prim = eqn.prim
         if isinstance(prim, c.Collective):
-            return OnDevices(prim, mesh) if prim.axis.name in names else prim
+            return OnDevices(prim, mesh, manual) if prim.axis.name in names else prim
+        if isinstance(prim, ShardMap) and prim.grid is not None:
+            check_uniform(prim)
+            inside = bound_to(prim.jaxpr, (*manual, *prim.mesh), mesh)
+            return replace(prim, jaxpr=inside, check_vma=False)
+        if isinstance(prim, ShardMap):
+            # Batching knows the collectives along outer axes, not those of devices.
+            types = cast("tuple[ArrayType, ...]", tuple([a.type for a in eqn.ins]))
+            prim = Jit(batched(prim, types), prim.name)
         inner = prim.subjaxprs()
-        if not inner or not any(a.name in names for j in inner for a in j.free_axes):
+        if not any(a.name in names for j in inner for a in j.free_axes):
             return prim
         return prim.with_subjaxprs([bound_to(j, manual, mesh) for j in inner])
 
-    eqns = [with_prim(eqn, bound(eqn.prim)) for eqn in jaxpr.eqns]
+    eqns = [with_prim(eqn, bound(eqn)) for eqn in jaxpr.eqns]
     return Jaxpr(jaxpr.binders, eqns, jaxpr.outs)
+
+
+@memoize(maxsize=1024)
+def check_uniform(prim: ShardMap) -> None:
+    """Raise IllTyped for a collective that only a part of its devices would reach.
+
+    It would wait for the others without end.
+    """
+    ins = tuple([frozenset(names_in(spec)) for spec in prim.in_specs])
+    for visit in walk_facts(DIFFERS, prim.jaxpr, ins, prim.references()):
+        eqn = visit.place.eqn
+        for name in _varies(eqn.prim, visit) if eqn.prim.subjaxprs() else ():
+            if any(exchanges(inner, name) for inner in eqn.prim.subjaxprs()):
+                raise IllTyped(
+                    f"a collective along '{name}' is in a {eqn.prim.name} whose predicate differs "
+                    f"along '{name}': only a part of the devices would reach it",
+                    expected=f"a predicate that is the same along '{name}'",
+                    found=eqn_str(eqn),
+                    remedy="compute the collective outside, and select: `jnp.where`; or make the "
+                    "predicate the same: `psum`, `pmax`",
+                ).at(eqn_str(eqn), None if eqn.source is None else str(eqn.source))
+
+
+def _varies(prim: Primitive, visit: Visit[Names]) -> Names:
+    """Return the axes along which the predicate of a branch or a loop differs."""
+    if isinstance(prim, Cond):
+        return visit.ins[0]
+    if isinstance(prim, While):
+        given = (*visit.ins[: prim.n_consts], *visit.outs)
+        return analyze(DIFFERS, prim.cond, given).outs[0]
+    return SAME
 
 
 def constraint(
@@ -86,6 +133,7 @@ def manual(meshes: Meshes, w: Writer, prim: ShardMap, ins: Sequence[Val]) -> Seq
     """Write a manual computation; without devices, the program of all shards."""
     if prim.grid is None:
         return w.call(batched(prim, tuple([x.type for x in ins])), ins, prim.name)
+    check_uniform(prim)
     mesh = prim.grid[0]
     body = bound_to(prim.jaxpr, prim.mesh, mesh)
     local = cast("tuple[ArrayType, ...]", body.in_types)
@@ -94,9 +142,16 @@ def manual(meshes: Meshes, w: Writer, prim: ShardMap, ins: Sequence[Val]) -> Seq
     if not outs:
         return ()
 
+    partial_axes = len(prim.mesh) < len(mesh)
+
     def shardings(specs: Sequence[Spec], of: Sequence[ArrayType]) -> str:
-        pairs = zip(specs, of, strict=True)
-        return ", ".join([meshes.sharding(MeshPlace(mesh, s), len(t.shape)) for s, t in pairs])
+        """Return the divisions over manual axes; the compiler chooses those over others."""
+        shown: list[str] = []
+        for spec, type_ in zip(specs, of, strict=True):
+            free = range(len(type_.shape)) if partial_axes else ()
+            place = MeshPlace(mesh, spec, tuple(free))
+            shown.append(meshes.sharding(place, len(type_.shape)))
+        return ", ".join(shown)
 
     args, lines = w.block(local, lambda *xs: w.call(body, xs, prim.name), False, "sdy.return")
     axes = ", ".join([f'"{axis.name}"' for axis in prim.mesh])
@@ -110,8 +165,10 @@ def manual(meshes: Meshes, w: Writer, prim: ShardMap, ins: Sequence[Val]) -> Seq
     return w.op(text, *outs)
 
 
-def collective(w: Writer, prim: OnDevices, ins: Sequence[Val]) -> Sequence[Val]:
+def collective(meshes: Meshes, w: Writer, prim: OnDevices, ins: Sequence[Val]) -> Sequence[Val]:
     """Write a collective between devices."""
+    if isinstance(prim.prim, c.AxisIndex):
+        return [_index(meshes, w, prim)]
     return _LOWERINGS[type(prim.prim)](w, prim, *ins)
 
 
@@ -120,7 +177,7 @@ def device_rules(rules: LoweringRules, meshes: Meshes) -> LoweringRules:
     return (
         rules.extend(ShardingConstraint, partial(constraint, meshes))
         .extend(ShardMap, partial(manual, meshes))
-        .extend(OnDevices, collective)
+        .extend(OnDevices, partial(collective, meshes))
     )
 
 
@@ -198,7 +255,22 @@ def _vary(w: Writer, prim: OnDevices, x: Val) -> Sequence[Val]:
     return [x]
 
 
-def _index(w: Writer, prim: OnDevices) -> Sequence[Val]:
+def _index(meshes: Meshes, w: Writer, prim: OnDevices) -> Val:
+    """Return the coordinate of the device; its position is known where all axes are manual."""
+    bound = {axis.name for axis in prim.manual}
+    rest = [axis.name for axis in prim.mesh if axis.name not in bound]
+    if not rest:
+        return _coordinate(w, prim)
+    scalar = array_type((), INT32)
+    _, lines = w.block([], lambda: [_coordinate(w, prim)], False, "sdy.return")
+    place = meshes.sharding(MeshPlace(prim.mesh, ()), 0)
+    axes = ", ".join([f'"{name}"' for name in rest])
+    head = f"sdy.manual_computation() in_shardings=[] out_shardings=[{place}]"
+    text = [f"{head} manual_axes={{{axes}}} () {{", *lines, f"}} : () -> {tensor(scalar)}"]
+    return w.op1("\n".join(text), scalar)
+
+
+def _coordinate(w: Writer, prim: OnDevices) -> Val:
     """Return the coordinate of the device, whose position is row-major in the mesh."""
     word = array_type((), UINT32)
     names = [axis.name for axis in prim.mesh]
@@ -208,7 +280,7 @@ def _index(w: Writer, prim: OnDevices) -> Sequence[Val]:
     row = w.op1(f"stablehlo.divide {position}, {stride} : {tensor(word)}", word)
     size = w.constant(prim.prim.axis.size, word)
     at = w.op1(f"stablehlo.remainder {row}, {size} : {tensor(word)}", word)
-    return [ops.convert(w, at, INT32)]
+    return ops.convert(w, at, INT32)
 
 
 _LOWERINGS: Final[dict[type[c.Collective], Callable[..., Sequence[Val]]]] = {
@@ -222,5 +294,4 @@ _LOWERINGS: Final[dict[type[c.Collective], Callable[..., Sequence[Val]]]] = {
     c.AllToAll: _to_all,
     c.PPermute: _permute,
     c.Pvary: _vary,
-    c.AxisIndex: _index,
 }
