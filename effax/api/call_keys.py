@@ -18,6 +18,7 @@ from effax.api.ref_calls import buffer_of
 from effax.api.static import StaticArgs
 from effax.arrays.config import config
 from effax.arrays.device_array import DeviceArray
+from effax.arrays.placed_array import PlacedArray
 from effax.arrays.ref import EagerRef
 from effax.ir.types import ArrayType, Type
 
@@ -45,7 +46,7 @@ _NUMPY: Final = (
 )  # fmt: skip
 
 TRACED: Final[_Entries] = {
-    **dict.fromkeys((DeviceArray, EagerRef), attrgetter("_type")),
+    **dict.fromkeys((DeviceArray, EagerRef, PlacedArray), attrgetter("_type")),
     **dict.fromkeys(_NUMPY, _of_numpy),
     **dict.fromkeys((bool, int, float, complex), _class),
 }
@@ -113,7 +114,7 @@ def flat_leaves(
     hosts = [
         (i, t)
         for i, (x, t) in enumerate(zip(leaves, types, strict=True))
-        if isinstance(t, ArrayType) and type(x) is not DeviceArray
+        if isinstance(t, ArrayType) and not isinstance(x, DeviceArray)
     ]
     every = len(positions) == len(args)
     return CallLeaves(None if every else positions, names, tuple(hosts))

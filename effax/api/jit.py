@@ -111,7 +111,7 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
             return self._fun(*args, **kwargs)
         call = self._flatten_call(args, kwargs, ())
         entry = cache.entries.get(call.signature) or self._traced(call)
-        runner = entry.runner or self._compile(entry, args, kwargs)
+        runner = entry.runner or self._compile(entry, args, kwargs, call.leaves)
         if entry.indexed < KINDS:
             entry.indexed += 1
             self._cache.index(args, kwargs, call.leaves, call.signature.types, runner)
@@ -169,7 +169,11 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
         return flat._replace(jaxpr=unwrap(run_verified(passes, flat.jaxpr)))
 
     def _compile(
-        self, entry: CacheEntry, args: Sequence[object], kwargs: Mapping[str, object]
+        self,
+        entry: CacheEntry,
+        args: Sequence[object],
+        kwargs: Mapping[str, object],
+        leaves: Sequence[object],
     ) -> Runner:
         """Compile an entry."""
         if config.no_execution:

@@ -148,7 +148,8 @@ class Ref(NotAnArray):
         return repr(self)
 
     def __getattr__(self, name: str) -> NoReturn:
-        if hasattr(Array, name) and not name.startswith("__"):
+        # Messages read the trace of a symbol, and an eager reference has none.
+        if hasattr(Array, name) and not name.startswith("__") and name != "trace":
             what = f"a reference lacks `{name}`, an attribute of arrays"
             raise _as_array_error(RefAttributeError, what, self)
         raise AttributeError(f"a reference has no attribute {name}")
