@@ -15,6 +15,7 @@ from effax.api.static import StaticArgs, StaticValues
 from effax.arrays.config import config
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.placed_array import PlacedArray, PlacedType
+from effax.arrays.placed_ref import PlacedRef
 from effax.arrays.ref import EagerRef
 from effax.arrays.tracing import FlatFunction
 from effax.ir.analysis.variance import Names
@@ -42,7 +43,7 @@ KINDS: Final = 8
 WITH_TYPE: Final = (DeviceArray, EagerRef)
 """The classes of which every instance has its type as the attribute ``_type``."""
 
-WITH_KEY: Final = (*WITH_TYPE, PlacedArray)
+WITH_KEY: Final = (*WITH_TYPE, PlacedArray, PlacedRef)
 """The classes of which every instance has the key of its type and placement as ``_type``."""
 
 K = TypeVar("K")

@@ -19,6 +19,7 @@ from effax.api.static import StaticArgs
 from effax.arrays.config import config
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.placed_array import PlacedArray
+from effax.arrays.placed_ref import PlacedRef
 from effax.arrays.ref import EagerRef
 from effax.ir.types import ArrayType, Type
 
@@ -46,7 +47,7 @@ _NUMPY: Final = (
 )  # fmt: skip
 
 TRACED: Final[_Entries] = {
-    **dict.fromkeys((DeviceArray, EagerRef, PlacedArray), attrgetter("_type")),
+    **dict.fromkeys((DeviceArray, EagerRef, PlacedArray, PlacedRef), attrgetter("_type")),
     **dict.fromkeys(_NUMPY, _of_numpy),
     **dict.fromkeys((bool, int, float, complex), _class),
 }

@@ -158,11 +158,11 @@ def value_of(x: Operand) -> Value:
 
 def _apply(prim: Primitive, args: Sequence[Operand]) -> list[Array | Ref]:
     types, effects = typing_of(prim, tuple([a.type for a in args]))
+    if in_use.several_devices:
+        placed = ops.apply_on_devices(prim, args, types)
+        if placed is not None:
+            return [*placed]
     if not effects.effects or effects.side_effects:
-        if in_use.several_devices:
-            placed = ops.apply_on_devices(prim, args, types)
-            if placed is not None:
-                return [*placed]
         return _evaluated(prim, args, types)
     with sharing.lock:
         for x in args:

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from threading import get_ident
 from typing import cast
 
+import numpy as np
 from returns.pipeline import is_successful
 from returns.unsafe import unsafe_perform_io
 
 from effax.arrays.array import Array
 from effax.arrays.conversion import as_value
 from effax.arrays.device_array import DeviceArray
-from effax.arrays.device_plan import DevicePlan, device_plan
+from effax.arrays.device_plan import device_plan
+from effax.arrays.exclusive import release, take
 from effax.arrays.placed_array import PlacedArray, PlacedType, placed_types, put_value
+from effax.arrays.placed_ref import PlacedRef
 from effax.arrays.ref import EagerRef, Ref
 from effax.arrays.traced_array import TracedArray
 from effax.ir.edit.operations import equation
+from effax.ir.errors import LoweringError
 from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive
 from effax.ir.syntax import Atom, Jaxpr, Lit, Var
 from effax.ir.trace import leak_error
 from effax.ir.types import ArrayType, RefType, Type
+from effax.lowering import xla
 from effax.lowering.program import CompiledProgram, compile_program
 from effax.lowering.xla import Buffer, Placement
 
@@ -30,6 +36,9 @@ def operand_buffer(x: object, type_: Type, place: Placement) -> Buffer:
     if type(x) is PlacedArray and x.placed_type.place is place:
         return x.parts
     if isinstance(x, EagerRef):
+        x.check_usable()
+        if type(x) is PlacedRef and x.contents.place is place and x._buffer is not None:
+            return x._buffer
         value = x.memory()
     elif isinstance(x, TracedArray):
         raise leak_error(x)
@@ -42,27 +51,83 @@ def operand_buffer(x: object, type_: Type, place: Placement) -> Buffer:
     return put_value(value, inner, place)
 
 
+def device_call(
+    program: CompiledProgram, types: Sequence[Type], out_types: Sequence[PlacedType]
+) -> Callable[[Sequence[object]], list[PlacedArray]]:
+    """Return the function that runs a program on operands, and updates references.
+
+    An operand that is not placed is put where the compiler wants it, at each call; a reference
+    that is not placed gets its new contents back.
+    """
+    executable, positions = program.executable, program.discharged.changed
+    execute, places, n_outs = executable.run, executable.in_places, len(out_types)
+    donates = bool(program.donated or positions)
+
+    def run(operands: Sequence[object]) -> list[PlacedArray]:
+        changed = [x for i in positions if isinstance(x := operands[i], EagerRef)]
+        ticket = (get_ident(),)
+        if changed:
+            take(changed, ticket)
+        try:
+            triples = zip(operands, types, places, strict=True)
+            buffers = [operand_buffer(x, t, p) for x, t, p in triples]
+            if donates and len({*map(id, buffers)}) < len(buffers):
+                raise _donated_twice()
+            results = execute(buffers)
+            pairs = zip(changed, results[n_outs:], executable.out_places[n_outs:], strict=True)
+            for ref, new, place in pairs:
+                _write_back(ref, new, place)
+        finally:
+            if changed:
+                _end_lost(changed)
+                release(changed, ticket)
+        return [PlacedArray(t, x) for t, x in zip(out_types, results, strict=False)]
+
+    return run
+
+
+def _donated_twice() -> LoweringError:
+    return LoweringError(
+        "a call that donates an argument has an argument twice",
+        expected="each donated at most once, and not read by another argument",
+        found="one array as two arguments",
+        remedy="copy it: `jnp.copy(x)`",
+    )
+
+
+def _write_back(ref: EagerRef, new: Buffer, place: Placement) -> None:
+    if isinstance(ref, PlacedRef):
+        ref.replace_buffer(new, place)
+    else:
+        whole = xla.buffer_contents(xla.gathered(new, place), ref.type.inner)
+        np.copyto(ref.memory(), whole)
+
+
+def _end_lost(refs: Sequence[EagerRef]) -> None:
+    """End the references whose contents a call that failed had donated."""
+    for ref in refs:
+        if isinstance(ref, PlacedRef) and ref._buffer is not None and ref._buffer.is_deleted():
+            ref._ended = "a call that failed"
+
+
 def run_on_devices(jaxpr: Jaxpr, operands: Sequence[object]) -> list[Array] | None:
     """Run a program where its operands or its meshes are on other devices than the first.
 
-    Returns None where they are not, or where the program changes references.
+    Returns None where they are not, or where the program has effects on no placed reference.
     """
-    if jaxpr.effects.effects or any(isinstance(x, Ref) for x in operands):
-        return None
+    has_refs = any(isinstance(x, Ref) for x in operands)
+    if jaxpr.effects.effects or has_refs:
+        placed = any(type(x) is PlacedRef for x in operands)
+        if not placed or any(isinstance(t, RefType) for t in jaxpr.out_types):
+            return None
     found = _compiled(jaxpr, placed_types(operands))
-    if found is None:
-        return None
-    program, _, types = found
-    executable = program.executable
-    triples = zip(operands, jaxpr.in_types, executable.in_places, strict=True)
-    results = executable.run([operand_buffer(x, t, p) for x, t, p in triples])
-    return [PlacedArray(t, x) for t, x in zip(types, results, strict=True)]
+    return None if found is None else [*found(operands)]
 
 
 @memoize(maxsize=1024)
 def _compiled(
     jaxpr: Jaxpr, placed: tuple[PlacedType | None, ...]
-) -> tuple[CompiledProgram, DevicePlan, list[PlacedType]] | None:
+) -> Callable[[Sequence[object]], list[PlacedArray]] | None:
     plan = device_plan(jaxpr, placed or (None,) * len(jaxpr.binders), (), (), "an operation")
     if plan is None:
         return None
@@ -71,7 +136,8 @@ def _compiled(
         raise unsafe_perform_io(made.failure())
     program = unsafe_perform_io(made.unwrap())
     types = cast("tuple[ArrayType, ...]", jaxpr.out_types)
-    return program, plan, plan.result_types(types, program.executable.out_places)
+    chosen = program.executable.out_places[: len(types)]
+    return device_call(program, jaxpr.in_types, plan.result_types(types, chosen))
 
 
 def apply_on_devices(

@@ -10,6 +10,7 @@ import numpy as np
 from effax.arrays.array import Array
 from effax.arrays.mesh import MESHES, Mesh
 from effax.arrays.placed_array import PlacedArray, PlacedType, placed_type
+from effax.arrays.placed_ref import PlacedRef
 from effax.arrays.ref import Ref
 from effax.arrays.sharding import (
     GSPMDSharding,
@@ -140,6 +141,8 @@ def device_plan(
 def _own_sharding(x: object) -> Sharding | None:
     """Return the sharding of an argument that decides where the call runs."""
     if isinstance(x, PlacedArray):
+        return x.sharding
+    if isinstance(x, PlacedRef):
         return x.sharding
     if isinstance(x, Array | Ref):
         return None

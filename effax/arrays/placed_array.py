@@ -204,7 +204,8 @@ class PlacedArray(DeviceArray):
 def placed_types(leaves: Sequence[object]) -> tuple[PlacedType | None, ...]:
     """Return the type and sharding of each leaf that is placed, else None; nothing where none is.
 
-    A type with a sharding, of an argument to come, counts as its argument.
+    A type with a sharding, of an argument to come, counts as its argument; a reference has the type
+    of its contents.
     """
     if xla.number_of_devices() == 1:
         return ()
@@ -215,6 +216,9 @@ def placed_types(leaves: Sequence[object]) -> tuple[PlacedType | None, ...]:
 def _of_type(x: object) -> PlacedType | None:
     if isinstance(x, PlacedType):
         return x
+    contents = getattr(x, "contents", None)
+    if isinstance(contents, PlacedType):
+        return contents
     sharding = None if isinstance(x, Array) else getattr(x, "sharding", None)
     type_ = getattr(x, "type", None)
     if not isinstance(sharding, Sharding) or not isinstance(type_, ArrayType):

@@ -176,12 +176,12 @@ class TracedRef(Ref):
         return f"Traced<{self.atom.type}> in {self.owner.label}"
 
 
-@final
 class EagerRef(Ref):
     """A reference with memory: NumPy's until XLA first needs it, a device buffer from then on.
 
     Eager writes update that memory. A buffer's address does not change afterwards, since a compiled
-    program that updates the reference takes its memory as an argument and returns it.
+    program that updates the reference takes its memory as an argument and returns it. The memory of
+    a :class:`~effax.arrays.placed_ref.PlacedRef` is on several devices.
     """
 
     __slots__ = ("_buffer", "_ended", "_memory", "_taken_by", "_type", "made_at")
@@ -218,7 +218,7 @@ class EagerRef(Ref):
             from effax.lowering import xla
 
             assert self._buffer is not None
-            self._memory = xla.buffer_contents(xla.raw_view(self._buffer), self._type.inner)
+            self._memory = xla.buffer_contents(xla.raw_view(self._buffer), self.type.inner)
         return self._memory
 
     def read_now(self) -> np.ndarray:
@@ -251,8 +251,8 @@ class EagerRef(Ref):
             self._ended = how
             self._memory = self._buffer = None
             if buffer is None:
-                return DeviceArray(contents.view(), self._type.inner)
-            return DeviceArray(None, self._type.inner, buffer)
+                return DeviceArray(contents.view(), self.type.inner)
+            return DeviceArray(None, self.type.inner, buffer)
 
         return exclusively((self,), ended)
 
@@ -303,15 +303,15 @@ class EagerRef(Ref):
             return f"Ref(<consumed by {self._ended}>)"
         contents = self.read_now()
         if contents.dtype.names is not None:
-            return f"Ref{repr(DeviceArray(contents, self._type.inner)).removeprefix('Array')}"
+            return f"Ref{repr(DeviceArray(contents, self.type.inner)).removeprefix('Array')}"
         shown = np.array2string(contents, separator=", ", prefix="Ref(")
         return f"Ref({shown}, dtype={self.dtype})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (eager_ref, (self.read_now(), self._type.kind))
+        return (eager_ref, (self.read_now(), self.type.kind))
 
     def __deepcopy__(self, memo: dict[int, object]) -> EagerRef:
-        return eager_ref(self.read_now(), self._type.kind)
+        return eager_ref(self.read_now(), self.type.kind)
 
     def __copy__(self) -> EagerRef:
         return self

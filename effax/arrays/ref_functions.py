@@ -20,6 +20,8 @@ from effax.arrays.binding import atom_in, bind, bind1
 from effax.arrays.conversion import as_value
 from effax.arrays.indexing import Selection, select
 from effax.arrays.operators import ops
+from effax.arrays.placed_array import PlacedArray
+from effax.arrays.placed_ref import placed_ref
 from effax.arrays.ref import EagerRef, Ref, TracedRef
 from effax.effects import Rule
 from effax.ir.dtypes import DType, family
@@ -48,7 +50,8 @@ def new_ref(
     """Return a new reference with a copy of ``init_val``, an array or a number.
 
     Args:
-        init_val: the initial contents.
+        init_val: the initial contents; where they are placed on devices, so is the reference, and
+            each device updates its part in place.
         memory_space: None: the memory of the device.
         kind: ``"no_grad_no_remat"`` for a reference that takes no part in differentiation and
             rematerialization: values written to it are constants of derivatives, and a function
@@ -81,6 +84,8 @@ def new_ref(
     value = as_value(init_val, "the initial value of a reference")
     if kind is not None:
         value = bind1(StopGradient(), value)
+    if type(value) is PlacedArray and current_trace() is None:
+        return placed_ref(value, _KINDS[kind])
     return cast(Ref, bind(NewRef(_KINDS[kind]), value)[0])
 
 

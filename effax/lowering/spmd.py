@@ -73,7 +73,7 @@ def bound_to(jaxpr: Jaxpr, manual: Axes, mesh: Axes) -> Jaxpr:
         if isinstance(prim, c.Collective):
             return OnDevices(prim, mesh, manual) if prim.axis.name in names else prim
         if isinstance(prim, ShardMap) and prim.grid is not None:
-            check_uniform(prim)
+            check_reached(prim)
             inside = bound_to(prim.jaxpr, (*manual, *prim.mesh), mesh)
             return replace(prim, jaxpr=inside, check_vma=False)
         if isinstance(prim, ShardMap):
@@ -90,7 +90,7 @@ def bound_to(jaxpr: Jaxpr, manual: Axes, mesh: Axes) -> Jaxpr:
 
 
 @memoize(maxsize=1024)
-def check_uniform(prim: ShardMap) -> None:
+def check_reached(prim: ShardMap) -> None:
     """Raise IllTyped for a collective that only a part of its devices would reach.
 
     It would wait for the others without end.
@@ -133,7 +133,7 @@ def manual(meshes: Meshes, w: Writer, prim: ShardMap, ins: Sequence[Val]) -> Seq
     """Write a manual computation; without devices, the program of all shards."""
     if prim.grid is None:
         return w.call(batched(prim, tuple([x.type for x in ins])), ins, prim.name)
-    check_uniform(prim)
+    check_reached(prim)
     mesh = prim.grid[0]
     body = bound_to(prim.jaxpr, prim.mesh, mesh)
     local = cast("tuple[ArrayType, ...]", body.in_types)

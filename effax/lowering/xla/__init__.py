@@ -61,6 +61,7 @@ from effax.lowering.xla.host import parsed as module_of
 from effax.lowering.xla.lapack import has_lapack, lapack_target
 from effax.lowering.xla.placement import (
     Placement,
+    copied_parts,
     from_single,
     gathered,
     handler_at,
@@ -93,6 +94,7 @@ __all__ = [
     "buffer_contents",
     "compile_module",
     "computation_of",
+    "copied_parts",
     "delete",
     "devices",
     "dlpack_device",

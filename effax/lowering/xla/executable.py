@@ -25,7 +25,7 @@ from effax.lowering.xla.backend import (
 from effax.lowering.xla.host import HostCall, HostCalls, parsed, running
 from effax.lowering.xla.lapack import prepare_for
 from effax.lowering.xla.memory import trim
-from effax.lowering.xla.placement import Placement, handler_at, placement_of, replicated
+from effax.lowering.xla.placement import handler_at, places_of
 
 if TYPE_CHECKING:
     from jaxlib import _jax
@@ -140,9 +140,9 @@ class Executable:
         self.out_types: tuple[ArrayType, ...] = tuple(out_types)
         self.devices = devices
         found: Sequence[object] = loaded.get_parameter_shardings() or () if devices else ()
-        self.in_places = _places(found, devices, in_types if devices else ())
+        self.in_places = places_of(found, devices, in_types if devices else ())
         found = loaded.get_output_shardings() or () if devices else ()
-        self.out_places = _places(found, devices, out_types if devices else ())
+        self.out_places = places_of(found, devices, out_types if devices else ())
         self._host_calls = host_calls
         made = _host_runner(self, host_calls) if host_calls is not None else None
         self.run: Final = made or (_device_runner(self) if devices else _runner(self))
@@ -239,19 +239,6 @@ def _runner(executable: Executable) -> Run:
             raise _not_run(n_args, buffers, error) from error
 
     return run
-
-
-def _places(
-    shardings: Sequence[object], devices: tuple[Device, ...], types: Sequence[ArrayType]
-) -> tuple[Placement, ...]:
-    """Return the placements that XLA reports; where it reports none, whole arrays."""
-    from jaxlib.xla_client import HloSharding
-
-    ranks = [len(type_.shape) for type_ in types]
-    if len(shardings) != len(ranks):
-        return tuple([replicated(devices, n) for n in ranks])
-    pairs = zip(shardings, ranks, strict=True)
-    return tuple([placement_of(HloSharding.from_proto(s), devices, n) for s, n in pairs])
 
 
 def _device_runner(executable: Executable) -> Run:

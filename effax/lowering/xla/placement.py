@@ -140,6 +140,19 @@ def placement_of(hlo: HloSharding, devices: tuple[Device, ...], ndim: int) -> Pl
     return placement_over(devices, tiles, tuple([tuple(sorted(row)) for row in grid.tolist()]))
 
 
+def places_of(
+    shardings: Sequence[object], devices: tuple[Device, ...], types: Sequence[ArrayType]
+) -> tuple[Placement, ...]:
+    """Return the placements that XLA reports; where it reports none, whole arrays."""
+    from jaxlib.xla_client import HloSharding
+
+    ranks = [len(type_.shape) for type_ in types]
+    if len(shardings) != len(ranks):
+        return tuple([replicated(devices, n) for n in ranks])
+    pairs = zip(shardings, ranks, strict=True)
+    return tuple([placement_of(HloSharding.from_proto(s), devices, n) for s, n in pairs])
+
+
 def _hlo_sharding(tiles: Shape, parts: tuple[tuple[int, ...], ...]) -> HloSharding:
     from jaxlib._hlo import HloSharding
 
@@ -217,6 +230,12 @@ def read_part(buffer: Buffer, place: Placement, k: int) -> np.ndarray:
         raise unreadable(buffer, error=error) from error
     view.flags.writeable = False
     return view
+
+
+def copied_parts(buffer: Buffer, place: Placement) -> Buffer:
+    """Return a buffer of its own memory with the same contents."""
+    parts = {k: read_part(buffer, place, k) for k in place.local}
+    return put_parts(parts, buffer.aval.array_type, place)
 
 
 def gathered(buffer: Buffer, place: Placement) -> np.ndarray:
