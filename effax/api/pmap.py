@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Final, ParamSpec, TypeVar, cast
 
+from effax import tree
 from effax.api.devices import devices as devices_of
 from effax.api.jit import JitFunction, jit
+from effax.api.shard_map import shard_map
 from effax.arrays.argument_checks import axis_name_of, check_callable, integers
-from effax.arrays.batching import vmap
+from effax.arrays.array import Array
+from effax.arrays.batching import spread_axes, vmap
+from effax.arrays.conversion import as_value
+from effax.arrays.mesh import make_mesh
+from effax.arrays.shapes import expand_dims, squeeze
+from effax.arrays.sharding import PartitionSpec
 from effax.ir.errors import BadArgument
 from effax.ir.scope import axes_in_scope
+from effax.lowering import xla
 from effax.lowering.xla import Device
 
 P = ParamSpec("P")
@@ -71,12 +79,64 @@ def pmap(
             full = [fixed[i] if i in fixed else next(rest) for i in range(len(args))]
             return cast("Callable[..., object]", fun)(*full, **named)
 
-        batched = vmap(on_dynamic, axes, out_axes, name, axis_size)
+        batched: Callable[..., object] = vmap(on_dynamic, axes, out_axes, name, axis_size)
+        known = xla.devices() if devices is None else tuple(devices)
+        if xla.number_of_devices() > 1 and not axes_in_scope():
+            batched = _on_each(on_dynamic, axes, out_axes, name, known) or batched
         return batched(*dynamic, **kwargs)
 
     mapped.__name__ = getattr(fun, "__name__", type(fun).__name__)
     made = jit(mapped, static_argnums=static, donate_argnums=donate_argnums, backend=backend)
     return cast("JitFunction[P, R]", made)
+
+
+def _on_each(
+    fun: Callable[..., object],
+    in_axes: object,
+    out_axes: object,
+    name: str,
+    devices: Sequence[Device],
+) -> Callable[..., object] | None:
+    """Return ``fun`` on each device, on its element; None where ``vmap`` has to find positions."""
+    if any(
+        type(axis) is not int or axis < 0
+        for axis in tree.leaves(out_axes, is_leaf=lambda x: x is None)
+    ):
+        return None
+
+    def mapped(*args: object, **kwargs: object) -> object:
+        leaves, treedef = tree.flatten((args, kwargs))
+        axes = spread_axes(in_axes, len(args), treedef)
+        arrays = [as_value(x) for x in leaves]
+        sizes = {x.shape[a] for x, a in zip(arrays, axes, strict=True) if type(a) is int and x.ndim}
+        size = sizes.pop() if len(sizes) == 1 else 0
+        if not 0 < size <= len(devices):
+            return vmap(fun, in_axes, out_axes, name)(*args, **kwargs)  # type: ignore[arg-type]  # as given
+        mesh = make_mesh((size,), (name,), devices=devices)
+
+        def one(*own: Array) -> object:
+            pairs = zip(own, axes, strict=True)
+            elements = [x if a is None else squeeze(x, cast(int, a)) for x, a in pairs]
+            inner, named = tree.unflatten(treedef, elements)
+            found = fun(*inner, **named)
+            outs = tree.broadcast(out_axes, found)
+            return tree.map(lambda x, a: expand_dims(as_value(x), a), found, outs)
+
+        specs = tuple(
+            [
+                PartitionSpec() if a is None else _at(cast(int, a) % x.ndim, name)
+                for x, a in zip(arrays, axes, strict=True)
+            ]
+        )
+        outs = tree.map(lambda a: _at(a, name), out_axes)
+        return shard_map(one, mesh=mesh, in_specs=specs, out_specs=outs, check_vma=False)(*arrays)
+
+    return mapped
+
+
+def _at(axis: int, name: str) -> PartitionSpec:
+    """Return the specification that divides one axis."""
+    return PartitionSpec(*[None] * axis, name)
 
 
 def _check_size(name: str, devices: Sequence[Device] | None, backend: str | None) -> None:

@@ -84,7 +84,7 @@ def vmap(
         axes_of: list[object] = []
 
         def unmapped(treedef: PyTreeDef) -> list[bool]:
-            axes_of[:] = _spread_axes(in_axes, len(args), treedef)
+            axes_of[:] = spread_axes(in_axes, len(args), treedef)
             return [axis is None for axis in axes_of]
 
         given, views = _with_borrowed((args, dict(kwargs)), in_axes, fun)
@@ -119,7 +119,7 @@ def _with_borrowed(
     if not has_views(leaves):
         return given, []
     names = arg_names(fun, *given, len(leaves))
-    axes = _spread_axes(in_axes, len(given[0]), treedef)
+    axes = spread_axes(in_axes, len(given[0]), treedef)
     mapped = {
         i: borrow_view(x, names[i])
         for i, x in enumerate(leaves)
@@ -129,7 +129,7 @@ def _with_borrowed(
     return tree.unflatten(treedef, operands), list(mapped.values())
 
 
-def _spread_axes(in_axes: object, n_args: int, treedef: PyTreeDef) -> list[object]:
+def spread_axes(in_axes: object, n_args: int, treedef: PyTreeDef) -> list[object]:
     """Return one axis a leaf of ``(args, kwargs)``; keyword arguments have it in front."""
     prefix = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     if isinstance(prefix, tuple) and len(prefix) != n_args:

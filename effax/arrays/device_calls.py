@@ -27,7 +27,7 @@ from effax.ir.syntax import Atom, Jaxpr, Lit, Var
 from effax.ir.trace import leak_error
 from effax.ir.types import ArrayType, RefType, Type
 from effax.lowering import xla
-from effax.lowering.program import CompiledProgram, compile_program
+from effax.lowering.program import CallsPython, CompiledProgram, compile_program
 from effax.lowering.xla import Buffer, Placement
 
 
@@ -113,7 +113,8 @@ def _end_lost(refs: Sequence[EagerRef]) -> None:
 def run_on_devices(jaxpr: Jaxpr, operands: Sequence[object]) -> list[Array] | None:
     """Run a program where its operands or its meshes are on other devices than the first.
 
-    Returns None where they are not, or where the program has effects on no placed reference.
+    Returns None where they are not, where the program has effects on no placed reference, and where
+    it calls Python functions on several devices.
     """
     has_refs = any(isinstance(x, Ref) for x in operands)
     if jaxpr.effects.effects or has_refs:
@@ -133,7 +134,10 @@ def _compiled(
         return None
     made = compile_program(jaxpr, layout=plan.layout)
     if not is_successful(made):
-        raise unsafe_perform_io(made.failure())
+        error = unsafe_perform_io(made.failure())
+        if isinstance(error, CallsPython):
+            return None
+        raise error
     program = unsafe_perform_io(made.unwrap())
     types = cast("tuple[ArrayType, ...]", jaxpr.out_types)
     chosen = program.executable.out_places[: len(types)]

@@ -319,7 +319,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         IllTyped,
         "x does not divide evenly",
     ),
-    "some axes": (lambda: on(GRID, P(), P(), axis_names={"x"}), BadArgument, "all axes"),
+    "an unknown axis": (lambda: on(GRID, P(), P(), axis_names={"z"}), BadArgument, "axis_names"),
     "a name in scope": (
         lambda: on(LINE, P("x"), P("x"))(on(LINE, P("x"), P("x"))(jnp.sin))(X),
         BadArgument,

@@ -190,3 +190,19 @@ def test_meshes_of_other_axes_over_the_same_devices() -> None:
     line = jax.make_mesh((8,), ("z",))
     y = jax.jit(lambda a, b: a + b)(placed("x"), jax.device_put(X, NamedSharding(line, P("z"))))
     np.testing.assert_array_equal(y, 2 * X)
+
+
+def test_a_program_on_several_devices_calls_no_python() -> None:
+    def f(a: Any) -> Any:
+        jax.debug.print("{}", a.sum())
+        return a * 2
+
+    with pytest.raises(LoweringError, match="calls a Python function"):
+        jax.jit(f)(placed("x"))
+    one = jax.device_put(X, jax.devices()[2])
+    np.testing.assert_array_equal(jax.jit(f)(one), 2 * X)
+    np.testing.assert_array_equal(f(placed("x")), 2 * X)
+    doubled = jax.pure_callback(
+        lambda a: 2 * a, jax.ShapeDtypeStruct((8, 4), "float32"), placed("x")
+    )
+    np.testing.assert_array_equal(doubled, 2 * X)
