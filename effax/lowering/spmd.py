@@ -7,7 +7,7 @@ devices by their positions in the mesh, so collectives are bound to the mesh fir
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from math import prod
@@ -28,6 +28,7 @@ from effax.ir.primitive import Primitive, Typing, Value
 from effax.ir.prims import Cond, Jit, ShardingConstraint, ShardMap, While
 from effax.ir.prims import collective as c
 from effax.ir.prims.collective import exchanges
+from effax.ir.prims.shard import grids_in
 from effax.ir.syntax import Eqn, Jaxpr
 from effax.ir.text.printer import eqn_str
 from effax.ir.types import ArrayType, Type, array_type
@@ -72,6 +73,12 @@ def bound_to(jaxpr: Jaxpr, manual: Axes, mesh: Axes) -> Jaxpr:
         prim = eqn.prim
         if isinstance(prim, c.Collective):
             return OnDevices(prim, mesh, manual) if prim.axis.name in names else prim
+        if isinstance(prim, ShardMap | ShardingConstraint) and prim.grid is not None:
+            _check_inside(eqn, names, mesh)
+        if isinstance(prim, ShardingConstraint):
+            # Where all axes are manual, each device has its own value.
+            every = len(names) == len(mesh)
+            return OnDevices(c.Pvary(manual[0]), mesh, manual) if every else prim
         if isinstance(prim, ShardMap) and prim.grid is not None:
             check_reached(prim)
             inside = bound_to(prim.jaxpr, (*manual, *prim.mesh), mesh)
@@ -81,12 +88,30 @@ def bound_to(jaxpr: Jaxpr, manual: Axes, mesh: Axes) -> Jaxpr:
             types = cast("tuple[ArrayType, ...]", tuple([a.type for a in eqn.ins]))
             prim = Jit(batched(prim, types), prim.name)
         inner = prim.subjaxprs()
-        if not any(a.name in names for j in inner for a in j.free_axes):
+        if not any(grids_in(j) or any(a.name in names for a in j.free_axes) for j in inner):
             return prim
         return prim.with_subjaxprs([bound_to(j, manual, mesh) for j in inner])
 
     eqns = [with_prim(eqn, bound(eqn)) for eqn in jaxpr.eqns]
     return Jaxpr(jaxpr.binders, eqns, jaxpr.outs)
+
+
+def _check_inside(eqn: Eqn, manual: Set[str], mesh: Axes) -> None:
+    """Raise IllTyped for a placement that has no sense in a manual computation: XLA would abort."""
+    prim = cast("ShardMap | ShardingConstraint", eqn.prim)
+    assert prim.grid is not None, "it is on devices"
+    specs = (prim.spec,) if isinstance(prim, ShardingConstraint) else prim.in_specs + prim.out_specs
+    taken = sorted({name for spec in specs for name in names_in(spec)} & set(manual))
+    if not taken and prim.grid[0] == mesh:
+        return
+    raise IllTyped(
+        f"{prim.name} inside of shard_map "
+        + (f"names the axis '{taken[0]}', along which" if taken else "is over another mesh, where")
+        + " the function is for one device",
+        expected="axes that the enclosing `shard_map` leaves to the compiler (`axis_names`)",
+        found=eqn_str(eqn),
+        remedy="leave it out, or place the values outside",
+    ).at(eqn_str(eqn), None if eqn.source is None else str(eqn.source))
 
 
 @memoize(maxsize=1024)

@@ -194,3 +194,17 @@ def test_references_of_a_call_and_closed_over(way: Any) -> None:
     np.testing.assert_allclose(found, X * 2 + np.tile([[1.0], [0.0]], (4, 4)))
     # The function runs on the devices along y too: each adds.
     np.testing.assert_allclose(total[...], 2 * X.sum(0))
+
+
+@both_ways
+def test_constraints_inside_name_axes_of_the_compiler(way: Any) -> None:
+    def constrained(name: str) -> Any:
+        place = NamedSharding(GRID, P(None, name))
+        inner = jax.jit(lambda x: lax.with_sharding_constraint(x * 2, place))
+        return lambda x: lax.psum(inner(x), "x")
+
+    options: Any = {"mesh": GRID, "in_specs": P("x"), "out_specs": P(), "axis_names": {"x"}}
+    found = way(jax.shard_map(constrained("y"), **options))(X)
+    np.testing.assert_allclose(found, 2 * X.reshape(4, 2, 4).sum(0))
+    with pytest.raises(EffaxError, match="names the axis 'x'"):
+        way(jax.shard_map(constrained("x"), **options))(X)
