@@ -55,7 +55,7 @@ def _size(axes: Axes) -> int:
     return prod([axis.size for axis in axes])
 
 
-def _no_groups(groups: object, what: str) -> None:
+def no_groups(groups: object, what: str) -> None:
     if groups is not None:
         raise BadArgument(
             f"{what}: groups of an axis are not supported",
@@ -98,7 +98,7 @@ def psum(
     >>> jax.vmap(lambda x: lax.psum(x, "i"), axis_name="i")(jnp.array([1, 2]))
     Array([3, 3], dtype=int32)
     """
-    _no_groups(axis_index_groups, "psum")
+    no_groups(axis_index_groups, "psum")
     axes = _axes(axis_name, "psum")
 
     def total(leaf: object) -> object:
@@ -121,7 +121,7 @@ def pmean(
     >>> jax.vmap(lambda x: lax.pmean(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
     Array([2., 2.], dtype=float32)
     """
-    _no_groups(axis_index_groups, "pmean")
+    no_groups(axis_index_groups, "pmean")
     n = _size(_axes(axis_name, "pmean"))
     made: T = tree.map(lambda total: total / n, psum(x, axis_name))
     return made
@@ -136,7 +136,7 @@ def pmax(
     >>> jax.vmap(lambda x: lax.pmax(x, "i"), axis_name="i")(jnp.array([1, 2]))
     Array([2, 2], dtype=int32)
     """
-    _no_groups(axis_index_groups, "pmax")
+    no_groups(axis_index_groups, "pmax")
     return _reduced(x, _axes(axis_name, "pmax"), "pmax", c.Pmax)
 
 
@@ -149,7 +149,7 @@ def pmin(
     >>> jax.vmap(lambda x: lax.pmin(x, "i"), axis_name="i")(jnp.array([1, 2]))
     Array([1, 1], dtype=int32)
     """
-    _no_groups(axis_index_groups, "pmin")
+    no_groups(axis_index_groups, "pmin")
     return _reduced(x, _axes(axis_name, "pmin"), "pmin", c.Pmin)
 
 
@@ -230,7 +230,7 @@ def all_gather(
     Array([[1, 2],
            [1, 2]], dtype=int32)
     """
-    _no_groups(axis_index_groups, "all_gather")
+    no_groups(axis_index_groups, "all_gather")
     axes = _axes(axis_name, "all_gather")
 
     def gathered(leaf: Array) -> Array:
@@ -268,7 +268,7 @@ def psum_scatter(
     >>> jax.vmap(lambda x: lax.psum_scatter(x, "i"), axis_name="i")(jnp.array([[1, 2], [3, 4]]))
     Array([4, 6], dtype=int32)
     """
-    _no_groups(axis_index_groups, "psum_scatter")
+    no_groups(axis_index_groups, "psum_scatter")
     axes = _axes(axis_name, "psum_scatter")
 
     def scattered(leaf: Array) -> Array:
@@ -310,7 +310,7 @@ def all_to_all(
     Array([[1, 3],
            [2, 4]], dtype=int32)
     """
-    _no_groups(axis_index_groups, "all_to_all")
+    no_groups(axis_index_groups, "all_to_all")
     axes = _axes(axis_name, "all_to_all")
     sizes = [axis.size for axis in axes]
 

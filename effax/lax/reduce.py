@@ -41,19 +41,22 @@ _OPERANDS: Final = {
 """Descriptions of the parameters that functions share."""
 
 
-def _reduced(prim: type[Reduction], operand: ArrayLike, axes: Sequence[int]) -> Array:
+def _reduced(
+    prim: type[Reduction], operand: ArrayLike, axes: Sequence[int], out_sharding: object = None
+) -> Array:
     x = as_value(operand, "the operand of a reduction")
-    return bind1(prim(plain_axes(tuple(axes), x.ndim, prim.name)), x)
+    made = bind1(prim(plain_axes(tuple(axes), x.ndim, prim.name)), x)
+    return on_device(made, out_sharding, prim.name)
 
 
 @shared_docs(_OPERANDS, "Array of the dtype of ``operand``, without ``axes``.")
-def reduce_sum(operand: ArrayLike, axes: Sequence[int]) -> Array:
+def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: object = None) -> Array:
     """Return the sum of the elements along ``axes``.
 
     >>> lax.reduce_sum(jnp.array([[1, 2], [3, 4]]), (0,))
     Array([4, 6], dtype=int32)
     """
-    return _reduced(prims.ReduceSum, operand, axes)
+    return _reduced(prims.ReduceSum, operand, axes, out_sharding)
 
 
 @shared_docs(_OPERANDS, "Array of the dtype of ``operand``, without ``axes``.")
@@ -67,23 +70,23 @@ def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
 
 
 @shared_docs(_OPERANDS, "Array of the dtype of ``operand``, without ``axes``.")
-def reduce_max(operand: ArrayLike, axes: Sequence[int]) -> Array:
+def reduce_max(operand: ArrayLike, axes: Sequence[int], *, out_sharding: object = None) -> Array:
     """Return the largest element along ``axes``.
 
     >>> lax.reduce_max(jnp.array([[1, 2], [3, 4]]), (0,))
     Array([3, 4], dtype=int32)
     """
-    return _reduced(prims.ReduceMax, operand, axes)
+    return _reduced(prims.ReduceMax, operand, axes, out_sharding)
 
 
 @shared_docs(_OPERANDS, "Array of the dtype of ``operand``, without ``axes``.")
-def reduce_min(operand: ArrayLike, axes: Sequence[int]) -> Array:
+def reduce_min(operand: ArrayLike, axes: Sequence[int], *, out_sharding: object = None) -> Array:
     """Return the smallest element along ``axes``.
 
     >>> lax.reduce_min(jnp.array([[1, 2], [3, 4]]), (0,))
     Array([1, 2], dtype=int32)
     """
-    return _reduced(prims.ReduceMin, operand, axes)
+    return _reduced(prims.ReduceMin, operand, axes, out_sharding)
 
 
 @shared_docs(_OPERANDS, "Array of the dtype of ``operand``, without ``axes``.")

@@ -29,7 +29,11 @@ __all__ = [
 
 
 def reshape(
-    operand: ArrayLike, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None
+    operand: ArrayLike,
+    new_sizes: Sequence[int],
+    dimensions: Sequence[int] | None = None,
+    *,
+    out_sharding: object = None,
 ) -> Array:
     """Return the elements of ``operand`` in another shape.
 
@@ -37,6 +41,7 @@ def reshape(
         operand: array or scalar.
         new_sizes: sizes of the result.
         dimensions: order in which to read the axes; row-major by default.
+        out_sharding: sharding of the result.
 
     Returns:
         Array of shape ``new_sizes``.
@@ -52,15 +57,17 @@ def reshape(
     sizes = plain_shape(new_sizes, "reshape")
     if dimensions is not None:
         x = sh.transpose(x, dimensions)
-    return x if x.shape == sizes else bind1(prims.Reshape(sizes), x)
+    made = x if x.shape == sizes else bind1(prims.Reshape(sizes), x)
+    return on_device(made, out_sharding, "reshape")
 
 
-def broadcast(operand: ArrayLike, sizes: Sequence[int]) -> Array:
+def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: object = None) -> Array:
     """Return ``operand`` repeated along new leading axes.
 
     Args:
         operand: array or scalar.
         sizes: sizes of the new axes.
+        out_sharding: sharding of the result.
 
     Returns:
         Array of shape (*sizes, *operand.shape).
@@ -71,7 +78,8 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int]) -> Array:
     """
     x = as_value(operand, "the operand of broadcast")
     shape = (*plain_shape(sizes, "broadcast"), *x.shape)
-    return broadcast_in_dim(x, shape, range(len(shape) - x.ndim, len(shape)))
+    places = range(len(shape) - x.ndim, len(shape))
+    return broadcast_in_dim(x, shape, places, out_sharding=out_sharding)
 
 
 def broadcast_in_dim(

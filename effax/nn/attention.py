@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 
+from effax import lax
 from effax import numpy as jnp
+from effax.api.remat import checkpoint
 from effax.arrays.array import Array, ArrayLike
 from effax.arrays.conversion import as_value
 from effax.arrays.shapes import expand_dims
@@ -48,7 +51,8 @@ def dot_product_attention(
         query_seq_lengths: int32 lengths of queries, of shape (batch,); results beyond are 0.
         key_value_seq_lengths: int32 lengths of keys and values, of shape (batch,).
         local_window_size: numbers of keys to the left and right to which a query attends.
-        implementation: None or "xla".
+        implementation: None or "xla"; "cudnn", by JAX's name, for memory that is linear in the
+            number of queries and of keys, in derivatives too: blocks of queries in sequence.
         return_residual: whether the log of the sum of exponentials is returned too.
 
     Returns:
@@ -65,33 +69,124 @@ def dot_product_attention(
     >>> nn.dot_product_attention(x, x, x, is_causal=True).shape
     (3, 1, 2)
     """
-    if implementation not in (None, "xla"):
+    if implementation not in (None, "xla", "cudnn"):
         raise BadArgument(
-            "unknown implementation of attention", "None or 'xla'", repr(implementation)
+            "unknown implementation of attention", "None, 'xla' or 'cudnn'", repr(implementation)
         )
     q, k, v = (_batched(x, name) for x, name in ((query, "query"), (key, "key"), (value, "value")))
     _check(q, k, v)
-    logits = _products(q, repeat(k, q.shape[2] // k.shape[2], 2), scale)
+    keys, values = (repeat(x, q.shape[2] // x.shape[2], 2) for x in (k, v))
+    masks = _Masks(is_causal, local_window_size, query_seq_lengths, key_value_seq_lengths)
+    rows = jnp.arange(q.shape[1])
+    parts = [
+        q,
+        *(None if x is None else _batched(x, n) for x, n in ((bias, "bias"), (mask, "mask"))),
+    ]
+
+    def attend(q: Array, bias: Array | None, mask: Array | None, rows: Array) -> _Rows:
+        return _rows(q, keys, values, bias, mask, rows, scale, masks)
+
+    blockwise = implementation == "cudnn" and q.shape[1] > BLOCK
+    made, residual = (_in_blocks if blockwise else _at_once)(attend, parts, rows)
+    made = made.reshape(np.shape(as_value(query)))
+    return (made, residual.reshape(made.shape[:-1])) if return_residual else made
+
+
+BLOCK: Final = 128
+"""The number of queries in a block."""
+
+_Rows = tuple[Array, Array]
+"""Results of some queries, and the logs of their sums of exponentials."""
+
+_Attend = Callable[[Array, Array | None, Array | None, Array], _Rows]
+
+
+class _Masks(NamedTuple):
+    """The masks that are functions of the positions of a query and a key."""
+
+    is_causal: bool
+    window: int | Sequence[int] | None
+    query_lengths: ArrayLike | None
+    key_lengths: ArrayLike | None
+
+    def of(self, rows: Array, shape: Shape) -> list[Array]:
+        """Return the masks of queries at these positions; all hold."""
+        found, columns = [], np.arange(shape[3])
+        at = rows[:, None]
+        if self.is_causal:
+            found.append(at >= columns)
+        if self.window is not None:
+            left, right = (self.window,) * 2 if isinstance(self.window, int) else self.window
+            found.append((at <= columns + left) & (at >= columns - right))
+        if self.query_lengths is not None:
+            found.append(_within(self.query_lengths, shape, at))
+        if self.key_lengths is not None:
+            found.append(_within(self.key_lengths, shape, columns))
+        return found
+
+
+def _rows(
+    q: Array,
+    k: Array,
+    v: Array,
+    bias: Array | None,
+    mask: Array | None,
+    rows: Array,
+    scale: float | None,
+    masks: _Masks,
+) -> _Rows:
+    """Return the results of queries at these positions."""
+    logits = _products(q, k, scale)
     if bias is not None:
-        logits = (logits + _batched(bias, "bias")).astype(logits.dtype)
-    keep = _mask(logits.shape, mask, is_causal, local_window_size)
-    for lengths, axis in ((query_seq_lengths, 2), (key_value_seq_lengths, 3)):
-        if lengths is not None:
-            keep = [*keep, _within(lengths, logits.shape, axis)]
+        logits = (logits + bias).astype(logits.dtype)
+    keep = masks.of(rows, logits.shape)
+    if mask is not None:
+        if mask.dtype != BOOL:
+            raise IllTyped("a mask has booleans", found=str(mask.type))
+        keep = [mask, *keep]
     least = -0.7 * float(np.finfo(np.float32).max)
     for part in keep:
         logits = jnp.where(part, logits, least)
     logits = logits.astype(jnp.promote_types(logits.dtype, np.float32))
     weights = softmax(logits, -1).astype(k.dtype)
-    made = jnp.einsum("bnts,bsnh->btnh", weights, repeat(v, q.shape[2] // v.shape[2], 2))
-    if query_seq_lengths is not None:
-        used = _within(query_seq_lengths, logits.shape, 2)
+    made = jnp.einsum("bnts,bsnh->btnh", weights, v)
+    if masks.query_lengths is not None:
+        used = _within(masks.query_lengths, logits.shape, rows[:, None])
         made = jnp.where(jnp.moveaxis(used, 1, 2), made, 0)
-    made = made.reshape(np.shape(as_value(query)))
-    if not return_residual:
-        return made
-    residual = jnp.swapaxes(logsumexp(logits, -1), 1, 2).astype(k.dtype)
-    return made, residual.reshape(made.shape[:-1])
+    return made, jnp.swapaxes(logsumexp(logits, -1), 1, 2).astype(k.dtype)
+
+
+def _at_once(attend: _Attend, parts: Sequence[Array | None], rows: Array) -> _Rows:
+    q, bias, mask = parts
+    assert q is not None
+    return attend(q, bias, mask, rows)
+
+
+def _in_blocks(attend: _Attend, parts: Sequence[Array | None], rows: Array) -> _Rows:
+    """Attend from one block of queries after another; derivatives compute each block again."""
+    n = rows.shape[0]
+    # The last block ends at the last query, and repeats some of the block before it.
+    starts = np.minimum(np.arange(0, n, BLOCK), n - BLOCK)
+
+    def block(start: Array) -> _Rows:
+        def part(x: Array | None, axis: int) -> Array | None:
+            if x is None or x.shape[axis] == 1:
+                return x
+            return lax.dynamic_slice_in_dim(x, start, BLOCK, axis)
+
+        q, bias, mask = (part(x, axis) for x, axis in zip(parts, (1, 2, 2), strict=True))
+        assert q is not None
+        return attend(q, bias, mask, start + np.arange(BLOCK))
+
+    found = lax.map(checkpoint(block), jnp.asarray(starts))
+    whole, rest = n // BLOCK, n % BLOCK
+
+    def joined(x: Array) -> Array:
+        full = jnp.moveaxis(x[:whole], 0, 1)
+        full = full.reshape(full.shape[0], whole * BLOCK, *full.shape[3:])
+        return jnp.concatenate([full, x[whole, :, BLOCK - rest :]], 1) if rest else full
+
+    return joined(found[0]), joined(found[1])
 
 
 def _batched(x: ArrayLike, name: str) -> Array:
@@ -120,32 +215,9 @@ def _products(q: Array, k: Array, scale: float | None) -> Array:
     return logits * jnp.asarray(factor, wide)
 
 
-def _mask(
-    shape: Shape,
-    mask: ArrayLike | None,
-    is_causal: bool,
-    window: int | Sequence[int] | None,
-) -> list[Array]:
-    """Return the masks of pairs of a query and a key; all hold."""
-    found = []
-    rows, columns = np.arange(shape[2])[:, None], np.arange(shape[3])
-    if mask is not None:
-        given = _batched(mask, "mask")
-        if given.dtype != BOOL:
-            raise IllTyped("a mask has booleans", found=str(given.type))
-        found.append(given)
-    if is_causal:
-        found.append(jnp.asarray(rows >= columns))
-    if window is not None:
-        left, right = (window, window) if isinstance(window, int) else window
-        found.append(jnp.asarray((rows <= columns + left) & (rows >= columns - right)))
-    return found
-
-
-def _within(lengths: ArrayLike, shape: Shape, axis: int) -> Array:
-    """Return which positions along an axis are within the length of their batch element."""
+def _within(lengths: ArrayLike, shape: Shape, places: Array | np.ndarray) -> Array:
+    """Return which positions are within the length of their batch element."""
     given = as_value(lengths, "lengths")
     if given.shape != shape[:1]:
         raise IllTyped("there is one length a batch element", f"({shape[0]},)", str(given.shape))
-    places = np.arange(shape[axis]).reshape([-1 if i == axis else 1 for i in range(4)])
     return jnp.asarray(places) < given.reshape(-1, 1, 1, 1)

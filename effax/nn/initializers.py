@@ -68,13 +68,19 @@ class Initializer(Protocol):
     ) -> Array: ...
 
 
-def zeros(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
+def zeros(
+    key: ArrayLike,
+    shape: Sequence[int],
+    dtype: DTypeLike | None = None,
+    out_sharding: object = None,
+) -> Array:
     """Return zeros; an initializer itself.
 
     Args:
         key: unused.
         shape: shape of the result.
         dtype: dtype of the result, float32 by default.
+        out_sharding: sharding of the result.
 
     Returns:
         Array of zeros.
@@ -82,16 +88,22 @@ def zeros(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None) 
     >>> nn.initializers.zeros(random.key(0), (2,))
     Array([0., 0.], dtype=float32)
     """
-    return creation.zeros(shape, dtype)
+    return creation.zeros(shape, dtype, device=out_sharding)
 
 
-def ones(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
+def ones(
+    key: ArrayLike,
+    shape: Sequence[int],
+    dtype: DTypeLike | None = None,
+    out_sharding: object = None,
+) -> Array:
     """Return ones; an initializer itself.
 
     Args:
         key: unused.
         shape: shape of the result.
         dtype: dtype of the result, float32 by default.
+        out_sharding: sharding of the result.
 
     Returns:
         Array of ones.
@@ -99,7 +111,7 @@ def ones(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None) -
     >>> nn.initializers.ones(random.key(0), (2,))
     Array([1., 1.], dtype=float32)
     """
-    return creation.ones(shape, dtype)
+    return creation.ones(shape, dtype, device=out_sharding)
 
 
 def _initializer(

@@ -11,6 +11,7 @@ from effax.arrays.array import Array, ArrayLike, Axis, DTypeLike
 from effax.arrays.axes import plain_axes, plain_axis, static_int
 from effax.arrays.binding import bind1
 from effax.arrays.conversion import as_value
+from effax.arrays.placed import on_device
 from effax.arrays.promotion import default_dtype
 from effax.arrays.shapes import broadcast_to, expand_dims, reshape
 from effax.ir.dtypes import family, is_complex
@@ -200,6 +201,7 @@ def one_hot(
     *,
     dtype: DTypeLike | None = None,
     axis: int = -1,
+    out_sharding: object = None,
 ) -> Array:
     """Return one-hot vectors of integer labels, along a new axis.
 
@@ -208,6 +210,7 @@ def one_hot(
         num_classes: size of the new axis.
         dtype: dtype of the result, float32 by default.
         axis: position of the new axis.
+        out_sharding: sharding of the result.
 
     Returns:
         Array of the shape of ``x`` with a new axis.
@@ -228,7 +231,8 @@ def one_hot(
     sizes = [1] * (labels.ndim + 1)
     sizes[place] = static_int(num_classes, "num_classes")
     positions = bind1(Iota(labels.dtype, tuple(sizes), place))
-    return uf.astype(uf.equal(expand_dims(labels, place), positions), default_dtype(dtype))
+    made = uf.astype(uf.equal(expand_dims(labels, place), positions), default_dtype(dtype))
+    return on_device(made, out_sharding, "one_hot")
 
 
 def standardize(

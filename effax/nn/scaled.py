@@ -26,7 +26,7 @@ __all__ = ["get_scaled_dot_general_config", "scaled_dot_general", "scaled_matmul
 
 @dataclass(frozen=True, eq=False)
 class BlockScaleConfig:
-    """How numbers are rounded in blocks.
+    """Format of numbers that are rounded in blocks.
 
     Attributes:
         mode: name of the format.

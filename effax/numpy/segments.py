@@ -8,6 +8,7 @@ import effax.numpy as jnp
 from effax.arrays.array import Array, ArrayLike
 from effax.arrays.conversion import as_value
 from effax.arrays.index_modes import ModeLike
+from effax.arrays.placed import on_device
 from effax.arrays.shared_docs import shared_docs
 from effax.ir.errors import IllTyped
 from effax.ir.prims.reduce import greatest, lowest
@@ -22,6 +23,7 @@ _SEGMENTS: Final = {
     "indices_are_sorted": "unused promise.",
     "unique_indices": "unused promise.",
     "bucket_size": "ignored; rows are not combined in buckets.",
+    "out_sharding": "sharding of the result.",
     "mode": 'treatment of ids out of range: "drop" ignores them, "clip" clamps them.',
 }
 
@@ -35,6 +37,7 @@ def segment_sum(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: ModeLike = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return the sum of the rows of each segment: ``out[k] = sum(data[segment_ids == k])``.
 
@@ -45,7 +48,8 @@ def segment_sum(
     >>> jax.ops.segment_sum(jnp.array([1, 2, 3]), jnp.array([0, 1, 0]))
     Array([4, 2], dtype=int32)
     """
-    return _segments("sum", data, segment_ids, num_segments, mode)
+    made = _segments("sum", data, segment_ids, num_segments, mode)
+    return on_device(made, out_sharding, "segment_sum")
 
 
 @shared_docs(_SEGMENTS, "Array of shape (num_segments, ...); for empty segments, 1.")
@@ -57,6 +61,7 @@ def segment_prod(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: ModeLike = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return the product of the rows of each segment.
 
@@ -67,7 +72,8 @@ def segment_prod(
     >>> jax.ops.segment_prod(jnp.array([1, 2, 3]), jnp.array([0, 1, 0]))
     Array([3, 2], dtype=int32)
     """
-    return _segments("prod", data, segment_ids, num_segments, mode)
+    made = _segments("prod", data, segment_ids, num_segments, mode)
+    return on_device(made, out_sharding, "segment_prod")
 
 
 @shared_docs(
@@ -82,6 +88,7 @@ def segment_max(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: ModeLike = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return the maximum of the rows of each segment.
 
@@ -92,7 +99,8 @@ def segment_max(
     >>> jax.ops.segment_max(jnp.array([1, 2, 3]), jnp.array([0, 1, 0]))
     Array([3, 2], dtype=int32)
     """
-    return _segments("max", data, segment_ids, num_segments, mode)
+    made = _segments("max", data, segment_ids, num_segments, mode)
+    return on_device(made, out_sharding, "segment_max")
 
 
 @shared_docs(
@@ -107,6 +115,7 @@ def segment_min(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: ModeLike = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return the minimum of the rows of each segment.
 
@@ -117,7 +126,8 @@ def segment_min(
     >>> jax.ops.segment_min(jnp.array([1, 2, 3]), jnp.array([0, 1, 0]))
     Array([1, 2], dtype=int32)
     """
-    return _segments("min", data, segment_ids, num_segments, mode)
+    made = _segments("min", data, segment_ids, num_segments, mode)
+    return on_device(made, out_sharding, "segment_min")
 
 
 def _segments(

@@ -57,4 +57,38 @@ def test_arguments_that_do_not_fit() -> None:
     with pytest.raises(IllTyped, match="one length a batch element"):
         attention(Q, K, V, query_seq_lengths=jnp.array([1]))
     with pytest.raises(BadArgument, match="unknown implementation"):
-        attention(Q, K, V, implementation="cudnn")
+        attention(Q, K, V, implementation="other")
+
+
+@pytest.mark.slow
+def test_blocks_of_queries_have_the_values_and_linear_memory() -> None:
+    keys = effax.random.split(effax.random.key(1), 4)
+    q, k, v = (effax.random.normal(key, (2, 200, 2, 4)) for key in keys[:3])
+    options = {
+        "mask": effax.random.bernoulli(keys[3], 0.8, (2, 1, 200, 200)),
+        "is_causal": True,
+        "local_window_size": (60, 10),
+        "query_seq_lengths": jnp.array([150, 200]),
+    }
+
+    def loss(implementation: str | None) -> Any:
+        def total(*xs: effax.Array) -> effax.Array:
+            made = attention(*xs, implementation=implementation, **options)
+            return jnp.sum(made**2)
+
+        return effax.jit(effax.value_and_grad(total, argnums=(0, 1, 2)))(q, k, v)
+
+    leaves = zip(effax.tree.leaves(loss("cudnn")), effax.tree.leaves(loss(None)), strict=True)
+    for x, y in leaves:
+        np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=1e-4, atol=1e-4)
+
+    def memory(n: int) -> int:
+        def total(x: effax.Array) -> effax.Array:
+            made = attention(x, x, x, implementation="cudnn")
+            assert isinstance(made, effax.Array)
+            return jnp.sum(made)
+
+        compiled = effax.jit(effax.grad(total)).lower(jnp.zeros((1, n, 1, 16))).compile()
+        return int(compiled.memory_analysis().temp_size_in_bytes)
+
+    assert memory(1024) < 3 * memory(512)

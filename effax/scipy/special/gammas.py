@@ -11,12 +11,14 @@ import numpy as np
 from effax.arrays.array import Array, ArrayLike
 from effax.arrays.axes import static_int
 from effax.arrays.shared_docs import shared_docs
+from effax.ir.dtypes import is_complex
 from effax.ir.errors import BadArgument
 from effax.lax import special as lax_special
 from effax.numpy import ufuncs as uf
 from effax.numpy.arithmetic import power
 from effax.numpy.predicates import isinf, isnan, signbit
-from effax.scipy.formulas import floats, slopes
+from effax.scipy.formulas import floats, numbers, slopes
+from effax.scipy.special.plane import gamma_of_complex, log_gamma_of_complex
 
 __all__ = [
     "beta", "betainc", "betaln", "comb", "digamma", "factorial", "gamma", "gammainc", "gammaincc",
@@ -48,13 +50,14 @@ def gammaln(x: ArrayLike) -> Array:
 def loggamma(x: ArrayLike) -> Array:
     """Return the logarithm of the gamma function; nan where that is negative.
 
-    Raises:
-        IllTyped: ``x`` is complex.
+    Of complex numbers, the analytic one, with its cut along the negative axis.
 
     >>> special.loggamma(jnp.array([1.0, -0.5]))
     Array([ 0., nan], dtype=float32)
     """
-    (value,) = floats("loggamma", x)
+    (value,) = numbers("loggamma", x)
+    if is_complex(value.dtype):
+        return log_gamma_of_complex(value)
     negative = uf.less(value, 0)
     safe = uf.where(negative, 1, value)
     return uf.where(negative, math.nan, lax_special.lgamma(safe))
@@ -150,13 +153,12 @@ def _gamma(x: Array) -> Array:
 def gamma(x: ArrayLike) -> Array:
     """Return the gamma function; nan at negative integers.
 
-    Raises:
-        IllTyped: ``x`` is complex.
-
     >>> special.gamma(jnp.array([5.0, 0.0, -1.0]))
     Array([24., inf, nan], dtype=float32)
     """
-    (value,) = floats("gamma", x)
+    (value,) = numbers("gamma", x)
+    if is_complex(value.dtype):
+        return gamma_of_complex(value)
     wide = value if value.dtype.itemsize >= 4 else uf.astype(value, np.float32)
     return uf.astype(_gamma(wide), value.dtype)
 

@@ -188,7 +188,7 @@ def _complex(x: Array) -> Array:
 
 
 def sici(x: ArrayLike) -> tuple[Array, Array]:
-    """Return the sine and the cosine integral; the latter is nan for negative ``x``.
+    """Return the sine and the cosine integral; the latter of ``abs(x)``.
 
     Raises:
         IllTyped: ``x`` is complex.
@@ -223,16 +223,17 @@ def _si(x: Array) -> Array:
 
 @slopes(lambda y, x: jnp.cos(x) / x)
 def _ci(x: Array) -> Array:
-    small = jnp.where((x > 0) & (x < 5), x, 1)
+    size = jnp.abs(x)
+    small = jnp.where((size > 0) & (size < 5), size, 1)
     near, term = jnp.zeros_like(x), jnp.ones_like(x)
     for k in range(1, 22):
         term = term * (-small * small / ((2 * k - 1) * (2 * k)))
         near = near + term / (2 * k)
     near = np.euler_gamma + jnp.log(small) + near
-    far = _far_integrals(jnp.clip(x, 5, 1e6))[1]
-    value = jnp.where(x < 5, near, jnp.where(jnp.isinf(x), 0, far))
+    far = _far_integrals(jnp.clip(size, 5, 1e6))[1]
+    value = jnp.where(size < 5, near, jnp.where(jnp.isinf(x), 0, far))
     value = jnp.where(x == 0, -jnp.inf, value)
-    return jnp.where(x >= 0, value, jnp.nan)
+    return jnp.where(jnp.isnan(x) | (x == -jnp.inf), jnp.nan, value)
 
 
 def fresnel(x: ArrayLike) -> tuple[Array, Array]:

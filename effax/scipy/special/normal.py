@@ -8,12 +8,14 @@ from typing import Final
 import numpy as np
 
 from effax.arrays.array import Array, ArrayLike
+from effax.ir.dtypes import is_complex
 from effax.ir.errors import BadArgument
 from effax.lax import elementwise as el
 from effax.lax import special as lax_special
 from effax.numpy import ufuncs as uf
 from effax.numpy.predicates import isinf
-from effax.scipy.formulas import floats, slopes
+from effax.scipy.formulas import floats, numbers, slopes
+from effax.scipy.special.plane import faddeeva
 
 __all__ = ["erf", "erfc", "erfcinv", "erfcx", "erfinv", "log_ndtr", "ndtr", "ndtri"]
 
@@ -104,13 +106,12 @@ def erfcinv(y: ArrayLike) -> Array:
 def erfcx(x: ArrayLike) -> Array:
     """Return ``exp(x**2) * erfc(x)``, which decreases as ``1 / x``.
 
-    Raises:
-        IllTyped: ``x`` is complex.
-
     >>> special.erfcx(jnp.array([0.0, jnp.inf]))
     Array([1., 0.], dtype=float32)
     """
-    (value,) = floats("erfcx", x)
+    (value,) = numbers("erfcx", x)
+    if is_complex(value.dtype):
+        return faddeeva(uf.multiply(value, 1j))
     return uf.astype(scaled_erfc(_wide(value)), value.dtype)
 
 

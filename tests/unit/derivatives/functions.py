@@ -502,7 +502,8 @@ WITHOUT: dict[str, dict[str, str]] = {
             "it concerns placements": "with_sharding_constraint",
             ALONG: "all_gather all_to_all axis_index axis_size pargmax pargmin pbroadcast pcast "
             "pmax pmean pmin "
-            "ppermute pshuffle psum psum_scatter pswapaxes pvary",
+            "ppermute pshuffle psum psum_scatter pswapaxes pvary "
+            "ragged_all_to_all",
         }
     ),
     "image": {},

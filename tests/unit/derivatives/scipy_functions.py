@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+import effax.numpy as jnp
 import effax.scipy.linalg as jsl
 from effax.scipy import special
 from tests.unit.derivatives.functions import (
@@ -14,6 +17,7 @@ from tests.unit.derivatives.functions import (
     Table,
     U,
     X,
+    Y,
     of_symmetric,
     on,
     several,
@@ -37,6 +41,17 @@ SPECIAL: Table = {
     "polygamma": Call(lambda x: special.polygamma(2, x), (P,), compiled=False),
     "zeta": Call(lambda q: special.zeta(2.5, q), (P,), compiled=False),
     **on("erf erfc erfcx expit log_ndtr ndtr", special, X),
+    "hyp1f1": Call(special.hyp1f1, (P, Q, X), order=1, compiled=False),
+    "hyp2f1": Call(special.hyp2f1, (P, Q, P + 1, U), order=1, compiled=False),
+    "sph_harm_y": Call(
+        lambda t, p: special.sph_harm_y(np.array([0, 1, 2]), np.array([0, -1, 1]), t, p).real,
+        (P, Q),
+        compiled=False,
+    ),
+    "wofz": Call(lambda x, y: special.wofz(jnp.asarray(x) + 1j * y).imag, (X, Y), compiled=False),
+    "gamma of complex numbers": Call(
+        lambda x, y: special.gamma(jnp.asarray(x) + 1j * y).imag, (X, Y), compiled=False
+    ),
     **on("erfinv", special, U),
     **on("erfcinv logit ndtri", special, P / 3),
     **on("xlogy xlog1py", special, X, P),

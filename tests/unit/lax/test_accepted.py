@@ -60,3 +60,20 @@ def test_samples_are_placed() -> None:
     made = random.normal(random.key(0), (4,), out_sharding=sharding)
     assert made.sharding.is_equivalent_to(sharding, 1)
     np.testing.assert_array_equal(np.asarray(made), np.asarray(random.normal(random.key(0), (4,))))
+
+
+@pytest.mark.slow
+def test_parts_of_several_sizes_are_exchanged() -> None:
+    x = np.array([[1, 2, 2], [3, 4, 0]])
+    starts, sizes, places = np.array([[0, 1]] * 2), np.array([[1, 2], [1, 1]]), [[0, 0], [1, 2]]
+
+    def exchange(*parts: effax.Array) -> effax.Array:
+        x, starts, sizes, places = parts
+        return lax.ragged_all_to_all(
+            x, jnp.zeros(4, int), starts, sizes, places, sizes, axis_name="i"
+        )
+
+    for run in (lambda f: f, effax.jit):
+        given = [jnp.asarray(v) for v in (x, starts, sizes, np.array(places))]
+        made = run(effax.vmap(exchange, axis_name="i"))(*given)
+        np.testing.assert_array_equal(np.asarray(made), [[1, 3, 0, 0], [2, 2, 4, 0]])
