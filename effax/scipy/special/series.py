@@ -77,6 +77,7 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
     Array([0.5], dtype=float32)
     """
     a, b, c, x = floats("hyp2f1", a, b, c, x)
+    one = (a == 0) | (b == 0)
     # F(a, b; c; x) = (1 - x)^(-a)·F(a, c - b; c; x/(x - 1)) for x < 0
     negative = x < 0
     within = jnp.where((x > 1) | jnp.isnan(x), 0, x)
@@ -86,7 +87,7 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
     inner = _gauss(a, b, c, jnp.where(near, 0, z))
     made = jnp.where(near, _near_one(a, b, c, jnp.where(near, z, 1)), inner)
     factor = jnp.where(negative, jnp.where(negative, 1 - within, 1) ** -a, 1)
-    made = jnp.where((a == 0) | (b == 0), 1, factor * made)
+    made = jnp.where(one, 1, factor * made)
     return jnp.where((x > 1) | jnp.isnan(x), jnp.nan, made)
 
 
