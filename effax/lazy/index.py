@@ -155,7 +155,7 @@ div eq erf erfc exp exp2 expm1 floor ge gt imag integer_pow is_finite le log log
 max min mul ne neg nextafter population_count pow real reciprocal rem round rsqrt select
 select_n shift_left shift_right_arithmetic shift_right_logical sign sin sinh sqrt square
 stop_gradient sub tan tanh
-effax.lax.exchange: pargmax pargmin
+effax.lax.exchange: pargmax pargmin ragged_all_to_all
 effax.lax.fft: FftType fft
 effax.lax.foreach: foreach
 effax.lax.gather_scatter: GatherDimensionNumbers GatherScatterMode ScatterDimensionNumbers
