@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array as buffers
 from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
 
@@ -137,7 +138,7 @@ def _as_array(a: object, dtype: DTypeLike | None, copy: bool | None) -> Array:
         return _nested(list(a), dtype)
     if isinstance(a, bytearray):
         return _as_array(np.frombuffer(bytes(a), np.uint8), dtype, copy)
-    if not isinstance(a, Ref) and (hasattr(a, "__array__") or isinstance(a, memoryview)):
+    if not isinstance(a, Ref) and (hasattr(a, "__array__") or isinstance(a, memoryview | buffers)):
         return _as_array(np.asarray(a), dtype, copy)
     own = own_array(a)
     if own is not None:
@@ -216,8 +217,15 @@ def _dtype_of_leaves(leaves: Sequence[object]) -> DType:
     return promote(operands, config.enable_x64)[0] if operands else default_dtype(None)
 
 
-def copy(a: ArrayLike) -> Array:
+def copy(a: ArrayLike, order: str | None = None) -> Array:
     """Return a copy of ``a``.
+
+    Args:
+        a: array or scalar.
+        order: ignored; arrays are always row-major.
+
+    Returns:
+        Array of the shape and dtype of ``a``.
 
     >>> jnp.copy(jnp.array([1, 2]))
     Array([1, 2], dtype=int32)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from effax.arrays.array import Array, ArrayLike
 from effax.arrays.conversion import as_value
+from effax.arrays.creation import asarray
 from effax.arrays.promotion import broadcast_shapes
 from effax.ir.errors import IllTyped
 from effax.numpy import ufuncs as uf
@@ -41,12 +42,12 @@ def allclose(
     return all_(isclose(a, b, rtol, atol, equal_nan))
 
 
-def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
+def array_equal(a1: object, a2: object, equal_nan: bool = False) -> Array:
     """Return whether two arrays have the same shape and elements.
 
     Args:
-        a1: first array or scalar.
-        a2: second array or scalar.
+        a1: first array, scalar, or nested sequences of them.
+        a2: second one.
         equal_nan: whether nans are equal.
 
     Returns:
@@ -55,7 +56,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     >>> jnp.array_equal(jnp.array([1, 2]), jnp.array([1, 2]))
     Array(True, dtype=bool)
     """
-    x, y = as_value(a1, "the first array"), as_value(a2, "the second array")
+    x, y = asarray(a1), asarray(a2)
     if x.shape != y.shape:
         return as_value(False)
     same = uf.equal(x, y)
@@ -64,12 +65,12 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     return all_(same)
 
 
-def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
+def array_equiv(a1: object, a2: object) -> Array:
     """Return whether two arrays broadcast to one shape and are equal there.
 
     Args:
-        a1: first array or scalar.
-        a2: second array or scalar.
+        a1: first array, scalar, or nested sequences of them.
+        a2: second one.
 
     Returns:
         Boolean scalar.
@@ -77,7 +78,7 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     >>> jnp.array_equiv(jnp.array([1, 1]), 1)
     Array(True, dtype=bool)
     """
-    x, y = as_value(a1, "the first array"), as_value(a2, "the second array")
+    x, y = asarray(a1), asarray(a2)
     try:
         broadcast_shapes([x.shape, y.shape], "array_equiv")
     except IllTyped:

@@ -8,8 +8,8 @@ from effax.arrays.conversion import as_value
 from effax.arrays.joining import concatenate
 from effax.arrays.promotion import default_dtype
 from effax.arrays.shapes import atleast_2d, expand_dims, squeeze
-from effax.ir.dtypes import is_complex, is_integer
-from effax.ir.errors import IllTyped
+from effax.ir.dtypes import is_complex, is_inexact_dtype, is_integer
+from effax.ir.errors import BadArgument, IllTyped
 from effax.numpy import ufuncs as uf
 from effax.numpy.arithmetic import clip
 from effax.numpy.diagonals import diag
@@ -26,8 +26,7 @@ def _variables(m: ArrayLike, rowvar: bool, what: str) -> Array:
     x = as_value(m, f"the variables of {what}")
     if x.ndim > 2:
         raise IllTyped(f"{what} expects variables", expected="at most 2 axes", found=str(x.type))
-    x = atleast_2d(x)
-    return x if rowvar or x.shape[0] == 1 else x.T
+    return atleast_2d(x) if rowvar or x.ndim < 2 else x.T
 
 
 def cov(
@@ -65,7 +64,9 @@ def cov(
     parts = [_variables(part, rowvar, "cov") for part in (m, *([] if y is None else [y]))]
     work, weak = pr.inexact(*pr.common_dtype(parts, "cov"))
     if dtype is not None:
-        work, weak = pr.inexact(default_dtype(dtype), False)
+        work, weak = default_dtype(dtype), False
+        if not is_inexact_dtype(work):
+            raise BadArgument("a covariance has an inexact dtype", "a floating one", str(work))
     x = concatenate([pr.converted(part, work, weak) for part in parts], 0)
     weights = _weights(fweights, aweights, x)
     count: ArrayLike = x.shape[1] if weights is None else sum(weights)
@@ -73,6 +74,7 @@ def cov(
     if aweights is not None and weights is not None:
         less = less * sum(weights * uf.astype(as_value(aweights), weights.dtype)) / count
     freedom = uf.astype(as_value(count), x.real.dtype) - less
+    freedom = uf.where(freedom > 0, freedom, 0)
     x = x - expand_dims(sum(_times(x, weights), 1) / count, 1)
     found = matmul(_times(x, weights), uf.conj(x.T)) / freedom
     return squeeze(found)

@@ -129,7 +129,7 @@ def trapezoid(
 
     Args:
         y: samples.
-        x: coordinates of the samples: a vector, or an array of the shape of ``y``.
+        x: coordinates of the samples: a vector, or an array that broadcasts with ``y``.
         dx: distance of the samples, where ``x`` is None.
         axis: axis of the samples.
 
@@ -151,11 +151,12 @@ def trapezoid(
     if x is not None:
         if places.ndim == 1:
             places = reshape(places, [-1 if i == at else 1 for i in range(values.ndim)])
-        if places.shape[at] != n:
+        along = plain_axis(axis, places.ndim, "trapezoid")
+        if places.shape[along] != n:
             raise IllTyped(
-                "trapezoid expects a coordinate for each sample", str(n), str(places.shape[at])
+                "trapezoid expects a coordinate for each sample", str(n), str(places.type)
             )
-        places = diff(places, axis=at)
+        places = diff(places, axis=along)
     pairs = slice_along(values, at, 1, n) + slice_along(values, at, 0, n - 1)
     return sum(places * pairs, at) / 2
 
@@ -191,4 +192,6 @@ def unwrap(
     small = where(ambiguous, half, small)
     limit = half if discont is None else uf.maximum(half, as_value(discont))
     added = where(uf.abs(steps) < limit, 0, small - steps)
-    return concatenate([slice_along(x, at, 0, 1), slice_along(x, at, 1, n) + cumsum(added, at)], at)
+    return concatenate(
+        [slice_along(x, at, 0, 1), slice_along(x, at, 1, n) + cumsum(added, at, x.dtype)], at
+    )

@@ -24,12 +24,14 @@ s_: Final = np.s_
 
 def _line(part: slice) -> Array:
     """Return the points of a slice; an imaginary step is their number, with both ends."""
-    if part.stop is None:
-        raise BadArgument("a slice of a grid expects a stop", "start:stop:step", str(part))
     start = 0 if part.start is None else part.start
+    stop = 0 if part.stop is None else part.stop
     if isinstance(part.step, complex):
-        return linspace(start, part.stop, int(abs(part.step)))
-    return arange(start, part.stop, part.step)
+        return linspace(start, stop, int(abs(part.step)))
+    if isinstance(start, float) or isinstance(stop, float) or isinstance(part.step, float):
+        # In double precision, on which the number of points depends.
+        return asarray(np.arange(start, stop, part.step))
+    return arange(start, stop, part.step)
 
 
 class _Grid:
@@ -53,7 +55,7 @@ class _Grid:
         ]
         if not self._dense:
             return thin
-        return stack(broadcast_arrays(*thin)) if n else asarray([])
+        return stack(broadcast_arrays(*thin)) if n else asarray([], int)
 
 
 mgrid: Final = _Grid("mgrid", True)
@@ -80,11 +82,21 @@ class _Joined:
         if parts and isinstance(parts[0], str):
             text, *parts = parts  # type: ignore[assignment]  # the rest
             if text in ("r", "c"):
-                raise BadArgument("matrices are not supported", "an axis", repr(text))
-            numbers = [int(part) for part in text.split(",")]
-            axis, least, place = (*numbers, *self._default[len(numbers) :])
+                row = self[tuple(parts)]
+                return row if row.ndim > 1 else reshape(row, (1, -1) if text == "r" else (-1, 1))
+            axis, least, place = self._directive(text)
         arrays = [self._part(part, least, place) for part in parts]
         return concatenate(arrays, axis)
+
+    def _directive(self, text: str) -> tuple[int, int, int]:
+        try:
+            numbers = [int(part) for part in text.split(",")]
+        except ValueError:
+            raise BadArgument(
+                f"{self!r} could not understand directive {text!r}", "'axis,ndim,place', 'r' or 'c'"
+            ) from None
+        axis, least, place = (*numbers, *self._default[len(numbers) :])
+        return axis, least, place
 
     @staticmethod
     def _part(part: Any, least: int, place: int) -> Array:

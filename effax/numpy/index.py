@@ -205,7 +205,8 @@ def take_along_axis(
         arr: array or scalar.
         indices: integer array of the rank of ``arr``; the other axes broadcast.
         axis: axis to index; None flattens.
-        mode: as in :func:`take`; "clip" clamps what is out of bounds on either end.
+        mode: as in :func:`take`; "clip" clamps what is out of bounds on either end, "one_hot" is
+            the default.
         fill_value: as in :func:`take`.
         wrap_negative_indices: whether negative ones count from the end.
 
@@ -225,6 +226,7 @@ def take_along_axis(
         raise IllTyped(
             "take_along_axis takes indices of the rank of the array", f"{x.ndim} axes", str(at.type)
         )
+    mode = None if mode == "one_hot" else mode
     place = plain_axis(axis, x.ndim, "take_along_axis")
     lone = [1 if i == place else n for i, n in enumerate(x.shape)]
     shape = pr.broadcast_shapes([tuple(lone), at.shape], "take_along_axis")

@@ -19,9 +19,13 @@ from effax.arrays.shapes import (
     reshape,
     taken_along,
 )
+from effax.arrays.traced_array import TracedArray
 from effax.ir.errors import BadArgument, BadIndex, IllTyped
 from effax.numpy import ufuncs as uf
+from effax.numpy.index import take
 from effax.numpy.join import split
+from effax.numpy.positions import nonzero
+from effax.numpy.ranges import arange
 
 __all__ = [
     "Blocks", "block", "delete", "dsplit", "insert", "resize", "rollaxis",
@@ -165,12 +169,13 @@ def _known(obj: object, size: int, what: str, last: int) -> np.ndarray:
         return np.flatnonzero(given)
     if given.size == 0:
         return np.zeros(0, int)
-    if given.dtype.kind not in "iu" or given.ndim > 1:
+    if given.dtype.kind not in "iu" or (given.ndim > 1 and what == "insert"):
         raise IllTyped(
             f"{what} expects integers, a mask or a slice", found=f"{given.dtype}{given.shape}"
         )
     if not ((-size <= given) & (given <= last)).all():
         raise BadIndex(f"an index of {what} is out of bounds", f"at most {last}", str(given)[:60])
+    given = given.ravel() if what == "delete" else given
     return np.where(given < 0, given + size, given)
 
 
@@ -187,7 +192,7 @@ def delete(
         arr: array.
         obj: positions to leave out: integers, a mask, or a slice, of known values.
         axis: axis of the slices; None flattens.
-        assume_unique_indices: no effect: known indices are compared.
+        assume_unique_indices: whether all integers are different, which may be traced then.
 
     Returns:
         Array with fewer slices.
@@ -202,6 +207,10 @@ def delete(
     x = as_value(arr, "the array of delete")
     x, place = (ravel(x), 0) if axis is None else (x, plain_axis(axis, x.ndim, "delete"))
     size = x.shape[place]
+    if assume_unique_indices and isinstance(obj, TracedArray):
+        left = zeros(size, bool).at[obj].set(True)
+        (rest,) = nonzero(uf.invert(left), size=max(size - obj.size, 0))
+        return take(x, rest, place)
     kept = np.delete(np.arange(size), _known(obj, size, "delete", size - 1))
     return taken_along(x, place, kept)
 
@@ -216,7 +225,7 @@ def insert(
 
     Args:
         arr: array.
-        obj: positions in ``arr``: integers, a mask, or a slice, of known values.
+        obj: positions in ``arr``: integers, a mask, or a slice, of known values; or one integer.
         values: what to insert, which broadcasts to the slices; in the dtype of ``arr``.
         axis: axis of the slices; None flattens.
 
@@ -224,8 +233,8 @@ def insert(
         Array with more slices.
 
     Raises:
-        ConcretizationError: indices are traced.
-        BadIndex: an index is out of bounds.
+        ConcretizationError: several indices are traced.
+        BadIndex: a known index is out of bounds.
 
     >>> jnp.insert(jnp.array([1, 2, 3]), 1, 9)
     Array([1, 9, 2, 3], dtype=int32)
@@ -233,9 +242,11 @@ def insert(
     x = as_value(arr, "the array of insert")
     x, place = (ravel(x), 0) if axis is None else (x, plain_axis(axis, x.ndim, "insert"))
     size = x.shape[place]
-    at = _known(obj, size, "insert", size)
     new = uf.astype(as_value(values, "the values of insert"), x.dtype)
     new = reshape(new, (1,) * (x.ndim - new.ndim) + new.shape)
+    if isinstance(obj, TracedArray) and not obj.ndim:
+        return _inserted_at(x, obj, moveaxis(new, 0, place), place)
+    at = _known(obj, size, "insert", size)
     if at.size == 1:
         # All slices of the values come to a single position.
         new = new if at.ndim else moveaxis(new, 0, place)
@@ -244,3 +255,14 @@ def insert(
     shape = tuple(n if i == place else m for i, m in enumerate(x.shape))
     joined = concatenate([x, broadcast_to(new, shape)], place)
     return taken_along(joined, place, np.insert(np.arange(size), at, size + np.arange(n)))
+
+
+def _inserted_at(x: Array, at: Array, new: Array, axis: int) -> Array:
+    """Return the array with slices inserted before one position, which may be traced."""
+    size, n = x.shape[axis], new.shape[axis]
+    shape = tuple(n if i == axis else m for i, m in enumerate(x.shape))
+    joined = concatenate([x, broadcast_to(new, shape)], axis)
+    first = uf.where(uf.less(at, 0), uf.add(at, size), at)
+    place = arange(size + n)
+    moved = uf.where(place < first + n, size + place - first, place - n)
+    return take(joined, uf.where(place < first, place, moved), axis)

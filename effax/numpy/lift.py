@@ -143,7 +143,7 @@ def vectorize(
 
     Args:
         pyfunc: function of elements.
-        excluded: positions and names of arguments passed on unchanged.
+        excluded: positions and names of arguments passed on unchanged, as None is.
         signature: axes of the elements, such as ``"(n,m),(m)->(n)"``; scalars by default.
 
     Returns:
@@ -157,6 +157,8 @@ def vectorize(
     Array([2, 3], dtype=int32)
     """
     given_fun = cast("Callable[..., object]", pyfunc)
+    if not all(type(k) is str or (type(k) is int and k >= 0) for k in excluded):
+        raise BadArgument("vectorize excludes positions and names", found=f"excluded={excluded}")
     inner, results = (None, None) if signature is None else _parsed(signature)
 
     @wraps(pyfunc)
@@ -164,6 +166,13 @@ def vectorize(
         by_name = {k: v for k, v in kwargs.items() if k in excluded}
         names = [k for k in kwargs if k not in excluded]
         places = [i for i in range(len(args)) if i not in excluded]
+        dims = _dims_of(inner, len(places) + len(names), signature)
+        # None is passed on, like what is excluded.
+        absent = {i for i in places if args[i] is None}
+        if absent and signature is not None:
+            raise BadArgument(f"None has no axes for {signature}", found=f"arguments {absent}")
+        dims = [d for i, d in zip([*places, *names], dims, strict=True) if i not in absent]
+        places = [i for i in places if i not in absent]
         given = [as_value(args[i], f"argument {i}") for i in places]
         given += [as_value(kwargs[k], k) for k in names]
 
@@ -177,13 +186,6 @@ def vectorize(
                 _check_results(made, results, sizes, signature)
             return made
 
-        dims: Sequence[Sequence[str]] = [()] * len(given) if inner is None else inner
-        if len(dims) != len(given):
-            raise BadArgument(
-                "the number of arguments differs from the signature",
-                expected=f"{len(dims)} arguments for {signature}",
-                found=str(len(given)),
-            )
         outer, sizes = _outer_shape(given, dims)
         mapped: Callable[..., object] = element
         aligned = []
@@ -203,6 +205,20 @@ def vectorize(
         return cast(R, _with_ones(made, outer, given, ranks))
 
     return vectorized
+
+
+def _dims_of(
+    inner: Sequence[Sequence[str]] | None, count: int, signature: str | None
+) -> Sequence[Sequence[str]]:
+    """Return the axes of each argument's elements. Raises BadArgument for another number."""
+    dims = [()] * count if inner is None else inner
+    if len(dims) != count:
+        raise BadArgument(
+            "the number of arguments differs from the signature",
+            expected=f"{len(dims)} arguments for {signature}",
+            found=str(count),
+        )
+    return dims
 
 
 def _parsed(signature: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:

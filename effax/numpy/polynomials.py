@@ -274,7 +274,7 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
     """Return the monic polynomial of which these are the roots.
 
     Args:
-        seq_of_zeros: vector of roots.
+        seq_of_zeros: vector of roots, or a square matrix whose eigenvalues they are.
 
     Returns:
         Vector of one inexact coefficient more than there are roots.
@@ -285,9 +285,12 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
     >>> jnp.poly(jnp.array([1.0, 2.0]))
     Array([ 1., -3.,  2.], dtype=float32)
     """
-    (roots,) = pr.in_common_dtype(
-        [_coefficients(seq_of_zeros, "poly")], "poly", must_be_inexact=True
-    )
+    given = as_value(seq_of_zeros, "the roots of poly")
+    if given.ndim == 2 and given.shape[0] == given.shape[1]:
+        from effax.numpy.linalg import eigvals
+
+        given = eigvals(given)
+    (roots,) = pr.in_common_dtype([_coefficients(given, "poly")], "poly", must_be_inexact=True)
     found = ones(1, roots.dtype)
     for i in range(roots.size):
         padded = concatenate([found, zeros(1, roots.dtype)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import overload
 
@@ -250,19 +251,23 @@ def unravel_index(indices: ArrayLike, shape: int | Sequence[int]) -> tuple[Array
     """Return flat indices as indices into a shape.
 
     Args:
-        indices: integer array.
+        indices: integer array; those out of bounds are clamped.
         shape: sizes of the array indexed.
 
     Returns:
-        Tuple of one integer array per axis.
+        Tuple of one array per axis, of the dtype of the indices.
 
     >>> jnp.unravel_index(jnp.array([3]), (2, 2))
     (Array([1], dtype=int32), Array([1], dtype=int32))
     """
-    rest: Array = integer_positions(indices, "the argument of unravel_index")
+    given = as_value(indices, "the argument of unravel_index")
+    rest: Array = integer_positions(given, "the argument of unravel_index")
+    size = math.prod(plain_shape(shape, "unravel_index"))
+    rest = uf.minimum(rest, size - 1)
+    rest = uf.maximum(rest, -size) if family(rest.dtype) == "int" else rest
     found = []
     for n in reversed(plain_shape(shape, "unravel_index")):
-        found.append(remainder(rest, max(n, 1)))
+        found.append(uf.astype(remainder(rest, max(n, 1)), given.dtype))
         rest = floor_divide(rest, max(n, 1))
     return tuple(reversed(found))
 
@@ -280,7 +285,7 @@ def ravel_multi_index(
     Args:
         multi_index: one integer array per axis.
         dims: sizes of the array indexed.
-        mode: out of bounds, "raise" raises, "clip" clamps and "wrap" is modulo.
+        mode: out of bounds, "raise" raises, "clip" clamps, "wrap" is modulo, "ignore" is no check.
         order: "C" for a row-major order, "F" for a column-major one.
         dtype: integer dtype of the result.
 
@@ -299,10 +304,10 @@ def ravel_multi_index(
         raise BadArgument(
             "ravel_multi_index takes one array per axis", str(len(dims)), str(len(multi_index))
         )
-    if mode not in ("raise", "clip", "wrap") or order not in ("C", "F"):
+    if mode not in ("raise", "clip", "wrap", "ignore") or order not in ("C", "F"):
         raise BadArgument(
             "unknown mode or order of ravel_multi_index",
-            expected="mode 'raise', 'clip' or 'wrap', order 'C' or 'F'",
+            expected="mode 'raise', 'clip', 'wrap' or 'ignore', order 'C' or 'F'",
             found=f"mode {mode!r}, order {order!r}",
         )
     flat: ArrayLike = 0
@@ -318,10 +323,12 @@ def _inside(at: Array, size: int, mode: str) -> Array:
     if mode == "raise":
         if bool(any_(logical_or(uf.less(at, 0), uf.greater_equal(at, size)))):
             raise BadArgument(
-                "an index of ravel_multi_index is out of bounds",
+                "invalid entry in the indices of ravel_multi_index: one is out of bounds",
                 expected=f"at least 0 and less than {size}",
                 found=str(at),
             )
+        return at
+    if mode == "ignore":
         return at
     return uf.minimum(uf.maximum(at, 0), size - 1) if mode == "clip" else remainder(at, size)
 
@@ -444,7 +451,9 @@ def bincount(
     >>> jnp.bincount(jnp.array([0, 2, 2]))
     Array([1, 0, 2], dtype=int32)
     """
-    values = integer_positions(x, "the argument of bincount")
+    given = as_value(x, "the argument of bincount")
+    counted = uf.astype(given, int) if family(given.dtype) == "bool" else given
+    values = integer_positions(counted, "the argument of bincount")
     if values.ndim != 1:
         raise IllTyped("bincount takes a vector", "1 axis", str(values.type))
     if length is None:

@@ -68,6 +68,8 @@ def iscomplexobj(x: object) -> bool:
     >>> jnp.iscomplexobj(jnp.array([1j]))
     True
     """
+    if x is None or isinstance(x, list | tuple):
+        return bool(np.asarray(x).dtype.kind == "c")
     return issubdtype(result_type(x), complexfloating)
 
 

@@ -13,7 +13,7 @@ from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import plain_axis, static_int
 from effax.arrays.binding import bind1
 from effax.arrays.conversion import as_value, from_numpy
-from effax.arrays.creation import full_like, zeros
+from effax.arrays.creation import full, zeros
 from effax.arrays.placed import on_device
 from effax.arrays.promotion import default_dtype
 from effax.ir.dtypes import (
@@ -193,9 +193,7 @@ def linspace(
     if not retstep:
         return made
     distance = (
-        uf.true_divide(uf.subtract(last, first), gaps)
-        if gaps > 0
-        else full_like(first, float("nan"))
+        uf.true_divide(uf.subtract(last, first), gaps) if gaps > 0 else full((), float("nan"), kind)
     )
     return made, pr.converted(distance, kind, False)
 

@@ -248,7 +248,7 @@ def _extreme(
         return found
     bound = asarray(initial, found.dtype)
     if bound.shape:
-        raise IllTyped(f"initial of {what} is not a scalar", "a scalar", str(bound.type))
+        raise IllTyped(f"the initial value of {what} must be a scalar", "a scalar", str(bound.type))
     return (uf.maximum if greatest else uf.minimum)(found, bound)
 
 

@@ -7,12 +7,15 @@ from typing import Final, NamedTuple, overload
 from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike
 from effax.arrays.conversion import as_value
+from effax.arrays.creation import full
 from effax.arrays.joining import concatenate
 from effax.arrays.shapes import ravel
 from effax.arrays.shared_docs import shared_docs
 from effax.numpy import ufuncs as uf
 from effax.numpy.index import take
 from effax.numpy.positions import nonzero, where
+from effax.numpy.ranges import arange
+from effax.numpy.reduce import sum
 from effax.numpy.sorting import isin, ranked, searchsorted, unique
 
 __all__ = [
@@ -156,6 +159,8 @@ def _chosen(
     if size is None:
         return [x[mask] for x in vectors]
     n = mask.size
+    if not n:
+        return [full(size, 0 if fill_value is None else fill_value, x.dtype) for x in vectors]
     (at,) = nonzero(mask, size=size, fill_value=n)
     beyond = at >= n
     first = at[:1]
@@ -199,7 +204,8 @@ def intersect1d(
         ar1: array, flattened; of known value where ``size`` is None.
         ar2: another one.
         assume_unique: no effect: elements are compared all the same.
-        return_indices: whether to return the indices of first occurrences in both flattened arrays.
+        return_indices: whether to return the indices of first occurrences in both flattened arrays,
+            padded with the numbers of elements of these.
         size: number of elements to return, truncated or filled up.
         fill_value: padding up to ``size``; the first element by default.
 
@@ -218,13 +224,17 @@ def intersect1d(
     others = ranked(y, True)
     place = searchsorted(others.rows, take(x, first, mode="clip") if x.size else values)
     second = take(others.order, place, mode="clip") if y.size else first
-    return values, first, second
+    if size is None:
+        return values, first, second
+    beyond = arange(size) >= sum(mask)
+    return values, where(beyond, x.size, first), where(beyond, y.size, second)
 
 
 @shared_docs(
     _PARAMETERS,
     "Vector in ascending order.",
     assume_unique="whether the elements of ``ar1`` are distinct; their order is kept then.",
+    fill_value="padding up to ``size``; 0 by default.",
 )
 def setdiff1d(
     ar1: ArrayLike,
@@ -239,12 +249,13 @@ def setdiff1d(
     >>> jnp.setdiff1d(jnp.array([1, 3, 4]), jnp.array([4]))
     Array([1, 3], dtype=int32)
     """
-    x, y = _vectors(ar1, ar2, "setdiff1d")
+    x, y = ravel(as_value(ar1)), ravel(as_value(ar2))
+    fill = 0 if fill_value is None else fill_value
     if assume_unique:
-        return _chosen(isin(x, y, invert=True), size, fill_value, x)[0]
+        return _chosen(isin(x, y, invert=True), size, fill, x)[0]
     parts = ranked(x, True)
     mask = parts.starts & isin(parts.rows, y, invert=True)
-    return _chosen(mask, size, fill_value, parts.rows)[0]
+    return _chosen(mask, size, fill, parts.rows)[0]
 
 
 @shared_docs(_PARAMETERS, "Vector in ascending order.")

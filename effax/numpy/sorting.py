@@ -157,6 +157,8 @@ def lexsort(keys: Sequence[ArrayLike] | Array, axis: int = -1) -> Array:
     values = [as_value(k, f"key {i} of lexsort") for i, k in enumerate(keys)]
     if not values:
         raise BadArgument("expected keys for lexsort", "at least one", "none")
+    if not values[0].ndim and axis in (0, -1):
+        return as_value(np.zeros((), allowed(int)))
     place = plain_axis(axis, values[0].ndim, "lexsort")
     return _sorted(place, values[::-1], _positions(values[0], place))[-1]
 
@@ -233,13 +235,16 @@ def _before(x: Array, y: Array) -> Array:
     return uf.bitwise_or(less, uf.bitwise_and(isnan(y), uf.invert(isnan(x))))
 
 
-def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False) -> Array:
+def digitize(
+    x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None
+) -> Array:
     """Return the index of the bin of each element of ``x``.
 
     Args:
         x: array or scalar.
         bins: 1-D array of bin bounds in ascending or descending order.
         right: whether bins include their right bound instead of their left one.
+        method: ignored; for compatibility with JAX.
 
     Returns:
         Integer array of the shape of ``x``.
@@ -266,6 +271,7 @@ def unique(
     equal_nan: bool = True,
     size: int | None = None,
     fill_value: ArrayLike | None = None,
+    sorted: bool = True,
 ) -> Array | tuple[Array, ...]:
     """Return the distinct elements of ``ar`` in ascending order.
 
@@ -278,6 +284,7 @@ def unique(
         equal_nan: whether all nans are equal.
         size: number of elements to return, truncated or filled up.
         fill_value: padding up to ``size``; the first element by default.
+        sorted: no effect: the elements are sorted.
 
     Returns:
         Array of distinct elements, or a tuple of it and the requested integer arrays.

@@ -13,7 +13,7 @@ from effax.arrays.promotion import default_dtype
 from effax.arrays.shapes import broadcast_to, reshape, transpose
 from effax.arrays.shared_docs import shared_docs
 from effax.ir.dtypes import DType, as_dtype, is_complex, is_float, is_inexact_dtype, real_dtype
-from effax.ir.errors import IllTyped
+from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.types import Shape
 from effax.numpy import ufuncs as uf
 from effax.numpy.reduce import REDUCTION, sum
@@ -88,6 +88,10 @@ def var(
     no_out(out, "var")
     x = as_value(a, "the argument of var")
     target = pr.inexact(x.dtype, False)[0] if dtype is None else default_dtype(dtype)
+    if dtype is not None and is_complex(x.dtype) and not is_complex(target):
+        raise IllTyped("var sums complex numbers in a complex dtype", "a complex one", str(target))
+    if correction is not None and ddof != 0:
+        raise BadArgument("ddof and correction of var mean the same", "one of them")
     x = pr.converted(x, _wide(target) if is_inexact_dtype(target) else default_dtype(float), False)
     middle = _mean_of(x, axis, where) if mean is None else as_value(mean)
     apart = uf.subtract(x, middle)

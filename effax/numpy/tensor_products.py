@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Sequence
 
 from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import no_out, plain_axes, plain_axis
 from effax.arrays.conversion import as_value
+from effax.arrays.creation import zeros_like
 from effax.arrays.placed import on_device
 from effax.arrays.shapes import (
     diagonal,
@@ -172,6 +174,9 @@ def cross(
 ) -> Array:
     """Return the cross product of vectors of 3 elements.
 
+    The third element of vectors of 2 is 0, with a DeprecationWarning; of two such vectors, only the
+    third element of the product is returned.
+
     Args:
         a: array or scalar.
         b: array or scalar.
@@ -184,7 +189,7 @@ def cross(
         Array of vectors of 3 elements; the other axes broadcast.
 
     Raises:
-        IllTyped: the vectors do not have 3 elements.
+        IllTyped: the vectors have neither 3 nor 2 elements.
 
     >>> jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
     Array([0, 0, 1], dtype=int32)
@@ -193,9 +198,17 @@ def cross(
         axisa = axisb = axisc = axis
     x = moveaxis(as_value(a, "the first operand of cross"), axisa, -1)
     y = moveaxis(as_value(b, "the second operand of cross"), axisb, -1)
-    if x.shape[-1] != 3 or y.shape[-1] != 3:
+    sizes = {x.shape[-1], y.shape[-1]}
+    if not sizes <= {2, 3}:
         raise IllTyped("cross takes vectors of 3 elements", "3 elements", f"{x.type}, {y.type}")
-    (x0, x1, x2), (y0, y1, y2) = _elements(x), _elements(y)
+    if 2 in sizes:
+        warnings.warn(
+            "vectors of 2 elements are deprecated: append a 0", DeprecationWarning, stacklevel=2
+        )
+    (x0, x1, *rest), (y0, y1, *others) = _elements(x), _elements(y)
+    if sizes == {2}:
+        return uf.subtract(uf.multiply(x0, y1), uf.multiply(x1, y0))
+    x2, y2 = (rest or [zeros_like(x0)])[0], (others or [zeros_like(y0)])[0]
     parts = [
         uf.subtract(uf.multiply(x1, y2), uf.multiply(x2, y1)),
         uf.subtract(uf.multiply(x2, y0), uf.multiply(x0, y2)),

@@ -103,7 +103,8 @@ def test_sets_are_those_of_numpy(name: str) -> None:
     np.testing.assert_array_equal(sized[: len(expected)], expected)
     np.testing.assert_array_equal(sized[len(expected) :], -9)
     np.testing.assert_array_equal(f(untyped, size=1), expected[:1])
-    np.testing.assert_array_equal(f(untyped, size=len(expected) + 1)[-1], expected[0])
+    padding = 0 if "setdiff1d" in name else expected[0]
+    np.testing.assert_array_equal(f(untyped, size=len(expected) + 1)[-1], padding)
 
 
 def test_intersections_have_the_indices_of_first_occurrences() -> None:

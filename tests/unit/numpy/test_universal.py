@@ -97,3 +97,35 @@ def test_methods_of_arrays() -> None:
     assert [i.tolist() for i in x.nonzero()] == [i.tolist() for i in X.nonzero()]
     with pytest.raises(NotSupported, match="ravel"):
         _ = x.flat
+
+
+@pytest.mark.slow
+def test_insertions_and_deletions_at_traced_positions() -> None:
+    x = jnp.arange(4)
+    assert jax.jit(jnp.insert)(x, -1, 9).tolist() == [0, 1, 2, 9, 3]
+    delete = jax.jit(lambda x, i: jnp.delete(x, i, assume_unique_indices=True))
+    assert delete(x, jnp.array([[0], [2]])).tolist() == [1, 3]
+    assert jnp.delete(x, jnp.array([[0], [2]])).tolist() == [1, 3]
+
+
+def test_sizes_and_dtypes_of_sets() -> None:
+    x, y = jnp.array([5, 1, 3], jnp.int8), jnp.array([3.0, 7.0])
+    assert jnp.setdiff1d(x, y, size=3).tolist() == [1, 5, 0]
+    assert jnp.setdiff1d(x, y).dtype == jnp.int8
+    values, first, second = jnp.intersect1d(x, y, return_indices=True, size=2)
+    assert [values.tolist(), first.tolist(), second.tolist()] == [[3, 3], [2, 3], [0, 2]]
+    assert jnp.union1d(x[:0], x[:0], size=2).tolist() == [0, 0]
+
+
+def test_arguments_in_further_forms() -> None:
+    assert jnp.array_equal([1, 2], [1, 2])
+    assert jnp.r_["r", [1, 2], 3].shape == (1, 3)
+    assert jnp.unwrap(jnp.array([0, 3], jnp.int16), period=4).dtype == jnp.int16
+    assert [i.tolist() for i in jnp.unravel_index(jnp.int8(9), (2, 3))] == [1, 2]
+    assert jnp.vectorize(lambda x, y: x if y is None else y)(jnp.ones(2), None).shape == (2,)
+    with pytest.warns(DeprecationWarning, match="2 elements"):
+        assert jnp.cross(jnp.array([1, 2]), jnp.array([3, 4])) == -2
+    with pytest.raises(BadArgument, match="directive"):
+        jnp.c_["x", 1]
+    with pytest.raises(BadArgument, match="ddof"):
+        jnp.var(jnp.ones(2), ddof=1, correction=1)
