@@ -1,4 +1,4 @@
-"""The page of what effax lacks: names, arguments, attributes and settings of the installed JAX.
+"""The page of what effax has and lacks: names, arguments, attributes and settings of JAX.
 
 ``python -m tests.missing_names`` writes docs/missing-names.md, where jax is installed.
 """
@@ -140,14 +140,14 @@ def instead(name: str) -> str:
 
 
 def parameters(value: object) -> set[str] | None:
-    """Return the names of the parameters of a function; None where it takes any name."""
+    """Return the parameters that a call can name; None where a function takes any name."""
     try:
         found = inspect.signature(value).parameters.values()  # type: ignore[arg-type]  # it raises
     except (TypeError, ValueError):
         return None
     if any(p.kind is p.VAR_KEYWORD for p in found):
         return None
-    return {p.name for p in found if p.kind is not p.VAR_POSITIONAL}
+    return {p.name for p in found if p.kind not in (p.VAR_POSITIONAL, p.POSITIONAL_ONLY)}
 
 
 def page() -> str:
@@ -155,6 +155,7 @@ def page() -> str:
     absent: list[str] = []
     names: dict[str, list[str]] = {}
     arguments: dict[str, list[str]] = {}
+    counts: dict[str, int] = {}
     for full in jax_modules():
         module = loaded(full)
         if module is None:
@@ -164,6 +165,7 @@ def page() -> str:
             continue
         own = module_of(full)
         for name, value in names_in(module):
+            counts[full] = counts.get(full, 0) + 1
             if not hasattr(own, name):
                 names.setdefault(full, []).append(name)
                 continue
@@ -173,7 +175,8 @@ def page() -> str:
             lacking = sorted([n for n in theirs - ours if not n.startswith("_")])
             if lacking:
                 arguments[f"{full}.{name}"] = lacking
-    return _written(absent, names, arguments, attributes(), settings())
+    had = {full: (n - len(names.get(full, ())), n) for full, n in counts.items()}
+    return _written(absent, had, names, arguments, attributes(), settings())
 
 
 def attributes() -> dict[str, list[str]]:
@@ -220,6 +223,7 @@ def settings() -> list[str]:
 
 def _written(
     absent: list[str],
+    had: Mapping[str, tuple[int, int]],
     names: Mapping[str, list[str]],
     arguments: Mapping[str, list[str]],
     members: Mapping[str, list[str]],
@@ -239,6 +243,14 @@ def _written(
         "| module | instead |",
         "|---|---|",
         *[f"| `{name}` | {instead(name)} |" for name in absent],
+        "",
+        "## Namespaces",
+        "",
+        "The public names of each module of JAX that effax has, and their number.",
+        "",
+        "| module | effax has | of |",
+        "|---|---|---|",
+        *[f"| `{name}` | {ours} | {all_} |" for name, (ours, all_) in sorted(had.items())],
         "",
         "## Names",
         "",

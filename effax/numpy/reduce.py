@@ -122,7 +122,7 @@ def sum(
     x = _where_else(x, where, 0, "sum")
     axes = plain_axes(axis, x.ndim, "sum")
     total = _kept_dims(_combined(prims.ReduceSum, prims.ReduceOr, x, axes), axes, keepdims)
-    return total if initial is None else uf.add(total, asarray(initial, total.dtype))
+    return total if initial is None else uf.add(total, _initial(initial, total, "sum"))
 
 
 @shared_docs(
@@ -153,7 +153,7 @@ def prod(
     x = _where_else(x, where, 1, "prod")
     axes = plain_axes(axis, x.ndim, "prod")
     total = _kept_dims(_combined(prims.ReduceProd, prims.ReduceAnd, x, axes), axes, keepdims)
-    return total if initial is None else uf.multiply(total, asarray(initial, total.dtype))
+    return total if initial is None else uf.multiply(total, _initial(initial, total, "prod"))
 
 
 def _combined(
@@ -246,10 +246,15 @@ def _extreme(
     found = _kept_dims(bind1(prim, x), axes, keepdims)
     if initial is None:
         return found
-    bound = asarray(initial, found.dtype)
-    if bound.shape:
-        raise IllTyped(f"the initial value of {what} must be a scalar", "a scalar", str(bound.type))
-    return (uf.maximum if greatest else uf.minimum)(found, bound)
+    return (uf.maximum if greatest else uf.minimum)(found, _initial(initial, found, what))
+
+
+def _initial(initial: ArrayLike, result: Array, what: str) -> Array:
+    """Return the initial value in the dtype of the result. Raises IllTyped unless a scalar."""
+    value = asarray(initial, result.dtype)
+    if value.shape:
+        raise IllTyped(f"the initial value of {what} must be a scalar", "a scalar", str(value.type))
+    return value
 
 
 amax = max

@@ -10,7 +10,7 @@ import pytest
 
 import effax as jax
 import effax.numpy as jnp
-from effax.ir.errors import BadArgument, NotSupported
+from effax.ir.errors import BadArgument, IllTyped, NotSupported
 
 X = np.array([[3, 1, 2], [0, 5, 7]], np.int32)
 
@@ -127,5 +127,7 @@ def test_arguments_in_further_forms() -> None:
         assert jnp.cross(jnp.array([1, 2]), jnp.array([3, 4])) == -2
     with pytest.raises(BadArgument, match="directive"):
         jnp.c_["x", 1]
+    with pytest.raises(IllTyped, match="initial value"):
+        jnp.sum(jnp.ones(2), initial=jnp.ones(2))
     with pytest.raises(BadArgument, match="ddof"):
         jnp.var(jnp.ones(2), ddof=1, correction=1)
