@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import (
     Concatenate,
+    Final,
     Literal,
     ParamSpec,
     TypeVar,
@@ -12,7 +13,8 @@ from typing import (
     overload,
 )
 
-import effax.numpy as jnp
+import numpy as np
+
 from effax import tree
 from effax.api.derivatives import (
     TracedCall,
@@ -27,15 +29,16 @@ from effax.api.linear_map import LinearMap, checked_tangents, with_zeros
 from effax.api.vjp import only_outs
 from effax.arrays.argument_checks import argument_positions, check_callable
 from effax.arrays.array import Array
-from effax.arrays.binding import annotate_errors, run
-from effax.arrays.collector import paused_collector
-from effax.arrays.promotion import converted
+from effax.arrays.binding import run
+from effax.arrays.device_array import DeviceArray
 from effax.arrays.rules.values import retried_on_values
 from effax.arrays.tangents import tangent_for, zero_of
 from effax.arrays.tracing import like, shown_tree
+from effax.arrays.transformed import transformed
 from effax.ir.dtypes import DType
 from effax.ir.errors import BadArgument, IllTyped
-from effax.ir.types import is_inexact
+from effax.ir.state import cached
+from effax.ir.types import array_type, is_inexact
 from effax.transforms.framework.runner import unwrap
 from effax.transforms.jvp import jvp as jvp_pass
 from effax.transforms.transpose.engine import GradValue
@@ -48,6 +51,9 @@ B = TypeVar("B", bound=PyTree)
 R = TypeVar("R")
 X = TypeVar("X")
 Ts = TypeVarTuple("Ts")
+
+
+_LEAF: Final = tree.structure(0)
 
 
 class _Gradient:
@@ -106,7 +112,7 @@ class _Gradient:
 
     def _check_scalar(self, call: TracedCall, main: PyTreeDef) -> None:
         types = call.flat.jaxpr.out_types
-        if main.num_leaves != 1 or main != tree.structure(0):
+        if main.num_leaves != 1 or main != _LEAF:
             raise IllTyped(
                 f"{self.what} takes a function that returns one scalar",
                 expected="a scalar",
@@ -165,14 +171,16 @@ class _Gradient:
 
 def _one(dtype: DType) -> Array:
     """Return the cotangent of a result; its dtype is the result's also where 64 bits are off."""
-    return converted(jnp.ones((), dtype), dtype, False)
+    # A value that only this cotangent has: the gradient may be the cotangent itself.
+    return DeviceArray(np.ones((), dtype), array_type((), dtype))
 
 
-def leaf_args(treedef: PyTreeDef, n_args: int) -> list[int]:
+@cached(maxsize=1 << 9)
+def leaf_args(treedef: PyTreeDef, n_args: int) -> Sequence[int]:
     """Return for each leaf of ``(args, kwargs)`` the position of its argument (-1: a keyword)."""
     positional, keywords = treedef.children()
     counts = [c.num_leaves for c in positional.children()] if n_args else []
-    return [i for i, n in enumerate(counts) for _ in range(n)] + [-1] * keywords.num_leaves
+    return (*[i for i, n in enumerate(counts) for _ in range(n)], *[-1] * keywords.num_leaves)
 
 
 @overload
@@ -372,12 +380,13 @@ def jvp(
     in_tree = call.args.treedef.children()[0]
     dots = checked_tangents(tuple(tangents), in_tree, types, call.args.names)
     mask = [is_inexact(t) for t in types]
-    with paused_collector(), annotate_errors(call.operands):
-        done = unwrap(jvp_pass(call.flat.jaxpr, (*[False] * call.n_consts, *mask)))
+    jaxpr, full = call.flat.jaxpr, (*[False] * call.n_consts, *mask)
+    operands = call.operands
+    done = transformed(jaxpr, (jvp_pass, full), operands, lambda: unwrap(jvp_pass(jaxpr, full)))
     given = [d for d, m in zip(dots, mask, strict=True) if m]
-    results = run(done.jaxpr, [*call.operands, *given])
-    n_outs = len(call.flat.jaxpr.outs)
-    out_dots = with_zeros(results[n_outs:], done.out_tangents, call.flat.jaxpr.out_types)
+    results = run(done.jaxpr, [*operands, *given])
+    n_outs = len(jaxpr.outs)
+    out_dots = with_zeros(results[n_outs:], done.out_tangents, jaxpr.out_types)
     main = call.main
     n = main.num_leaves
     out = tree.unflatten(main, results[:n]), tree.unflatten(main, out_dots[:n])

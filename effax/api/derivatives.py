@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from effax.api.auxiliary import WithAux
 from effax.arrays.argument_checks import check_callable
 from effax.arrays.array import Array
-from effax.arrays.binding import Operand, annotate_errors, atom_in, run
+from effax.arrays.binding import Operand, atom_in, run
 from effax.arrays.collector import paused_collector
 from effax.arrays.config import allowed
 from effax.arrays.ref import Ref
@@ -21,6 +21,7 @@ from effax.arrays.tracing import (
     label_of,
     trace_flat,
 )
+from effax.arrays.transformed import transformed
 from effax.ir.dtypes import is_complex, is_inexact_dtype
 from effax.ir.errors import IllTyped, RefError
 from effax.ir.scope import checked_axes
@@ -31,7 +32,7 @@ from effax.transforms.framework.pass_ import rules_or_default
 from effax.transforms.framework.runner import as_result, unwrap
 from effax.transforms.linearize import Linearized, linearize
 from effax.transforms.partial_eval.partial_eval import FromInput, Residual
-from effax.transforms.reverse.engine import fuse, run_backward, run_forward
+from effax.transforms.reverse.engine import Reverse, fuse, run_backward, run_forward
 from effax.transforms.reverse.plan import Composed, Fused, plan_reverse
 from effax.transforms.spmd.pvary_insertion import insert_pvary
 from effax.transforms.transpose.engine import CotangentSpec, GradValue, NonLinear, transpose
@@ -130,10 +131,12 @@ def linearized(call: TracedCall, mask: Sequence[bool]) -> Residuals:
     """
     full = (*[False] * call.n_consts, *mask)
     operands = call.operands
-    with paused_collector(), annotate_errors(operands):
-        done: Linearized = unwrap(linearize(call.flat.jaxpr, full))
+    jaxpr = call.flat.jaxpr
+    done: Linearized = transformed(
+        jaxpr, (linearize, full), operands, lambda: unwrap(linearize(jaxpr, full))
+    )
     results = run(done.primal, operands)
-    n = len(call.flat.jaxpr.outs)
+    n = len(jaxpr.outs)
     values = [r.pick(operands, results) for r in done.residuals]
     sources = tuple([_leaf_of(r, call) for r in done.residuals])
     return Residuals(
@@ -167,13 +170,19 @@ def reversed_call(
     jaxpr = call.flat.jaxpr
     full = (*[False] * call.n_consts, *mask)
     wanted = [i == 0 for i in range(len(jaxpr.outs))]
+
+    def plan_of_call() -> Fused | Composed:
+        return unwrap(_plan(jaxpr, full, wanted, rules_or_default(None)))
+
+    trace = current_trace()
+    if trace is None:
+        operands = call.operands
+        made = transformed(jaxpr, (fuse, full), operands, lambda: _fused(plan_of_call()))
+        return None if made is None else _run_now(made, len(jaxpr.outs), operands, cotangent)
     with paused_collector():
-        plan = unwrap(_plan(jaxpr, full, wanted, rules_or_default(None)))
+        plan = plan_of_call()
         if isinstance(plan, Composed):
             return None
-        trace = current_trace()
-        if trace is None:
-            return _run_now(plan, call.operands, cotangent)
         tape = run_forward(plan, trace.builder, [atom_in(trace, x) for x in call.operands])
         outs: list[Array] = [TracedArray(trace, a) for a in tape.outs]
         cts: list[Atom | None] = [None] * len(outs)
@@ -186,10 +195,15 @@ def reversed_call(
 _plan: Final = as_result(plan_reverse)
 
 
-def _run_now(plan: Fused, operands: Sequence[Operand], cotangent: Callable[[], Array]) -> Pulled:
-    made = fuse(plan)
+def _fused(plan: Fused | Composed) -> Reverse | None:
+    return None if isinstance(plan, Composed) else fuse(plan)
+
+
+def _run_now(
+    made: Reverse, n: int, operands: Sequence[Operand], cotangent: Callable[[], Array]
+) -> Pulled:
+    """Run both sweeps of a program of ``n`` results."""
     results = run(made.jaxpr, [*operands, cotangent()])
-    n = len(plan.jaxpr.outs)
     rest = iter(results[n:])
     return Pulled(list(results[:n]), [next(rest) if has else None for has in made.nonzero])
 
@@ -225,10 +239,12 @@ def pulled_back_with_logs(
     n = len(res.values)
     present = [c for c in cts if c is not None]
     full = [*[NonLinear()] * n, *ct_specs]
+    has = tuple([c is not None for c in cts])
     linear = res.linear if logs is None else logging(res.linear)
-    with paused_collector():
-        done = unwrap(transpose(linear, full, [c is not None for c in cts]))
-        made = Harvest(done.jaxpr, ()) if logs is None else harvested(done.jaxpr)
+    done = transformed(
+        linear, (transpose, *full, has), [], lambda: unwrap(transpose(linear, full, has))
+    )
+    made = Harvest(done.jaxpr, ()) if logs is None else harvested(done.jaxpr)
     results = iter(run(made.jaxpr, [*res.values, *refs, *present]))
     nonzero = iter(done.nonzero)
     wanted = [w for w in ct_specs if isinstance(w, GradValue)]

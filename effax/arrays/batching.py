@@ -7,8 +7,7 @@ from typing import ParamSpec, TypeVar, cast
 
 from effax import tree
 from effax.arrays.argument_checks import as_integer, axis_name_of, check_callable
-from effax.arrays.binding import Operand, annotate_errors, run
-from effax.arrays.collector import paused_collector
+from effax.arrays.binding import Operand, run
 from effax.arrays.ref import Ref
 from effax.arrays.ref_view import RefView
 from effax.arrays.tracing import (
@@ -23,6 +22,7 @@ from effax.arrays.tracing import (
     shown_tree,
     trace_flat,
 )
+from effax.arrays.transformed import transformed
 from effax.arrays.view_arguments import BorrowedView, borrow_view, check_borrowed, has_views
 from effax.ir.axes import Axes, Axis
 from effax.ir.errors import BadArgument, IllTyped
@@ -224,9 +224,14 @@ def _mapped(
 ) -> object:
     targets = _out_axes(out_axes, flat)
     in_axes = [*[None] * len(flat.consts), *axes]
+    jaxpr, operands = flat.jaxpr, [*flat.consts, *flat_in.leaves]
     try:
-        with paused_collector(), annotate_errors([*flat.consts, *flat_in.leaves]):
-            done = unwrap(vmap_pass(flat.jaxpr, size, in_axes, targets, axis_name=axis_name))
+        done = transformed(
+            jaxpr,
+            (vmap_pass, size, tuple(in_axes), tuple(targets), axis_name),
+            operands,
+            lambda: unwrap(vmap_pass(jaxpr, size, in_axes, targets, axis_name=axis_name)),
+        )
     except NoAxis as error:
         name = result_names("the result", flat.out_tree)[error.result]
         raise BadArgument(
@@ -235,7 +240,7 @@ def _mapped(
             found="None",
             remedy="set the axis, or return a value that depends on no mapped argument",
         ) from None
-    outs = run(done.jaxpr, [*flat.consts, *flat_in.leaves])
+    outs = run(done.jaxpr, operands)
     return tree.unflatten(flat.out_tree, outs)
 
 
