@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
+from importlib import import_module
 from math import inf
 from typing import Final, NamedTuple, cast, final
 
@@ -66,6 +67,11 @@ class _Reading:
 
     equalities: Callable[[SymbolicScope], Mapping[str, int]]
     inequalities: Callable[[SymbolicScope], tuple[int, ...]]
+
+    def __getattr__(self, name: str) -> object:
+        """Return a function that is not set yet, by loading the module that sets it."""
+        import_module("effax.ir.text.dims")
+        return object.__getattribute__(self, name)
 
 
 READING: Final = _Reading()
