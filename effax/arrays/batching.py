@@ -132,6 +132,8 @@ def _with_borrowed(
 def spread_axes(in_axes: object, n_args: int, treedef: PyTreeDef) -> list[object]:
     """Return one axis a leaf of ``(args, kwargs)``; keyword arguments have it in front."""
     prefix = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+    if type(prefix) is int and prefix == 0:
+        return [0] * treedef.num_leaves
     if isinstance(prefix, tuple) and len(prefix) != n_args:
         raise BadArgument(
             "vmap: the length of in_axes is not the number of positional arguments",
@@ -245,6 +247,8 @@ def _mapped(
 
 
 def _out_axes(out_axes: object, flat: FlatFunction) -> list[int | None]:
+    if type(out_axes) is int and out_axes == 0:
+        return [0] * len(flat.jaxpr.outs)
     prefix = tuple(out_axes) if isinstance(out_axes, list) else out_axes
     full = tree.unflatten(flat.out_tree, range(len(flat.jaxpr.outs)))
     try:
