@@ -41,6 +41,10 @@ _ONE: Final[_Monomial] = ()
 Bounds = tuple[float, float]
 
 
+_TEXT: Final = "effax.ir.text.dims"
+"""The module that reads constraints, by name, because it uses this one."""
+
+
 @dataclass(frozen=True)
 class SymbolicScope:
     """The constraints of named sizes; sizes of different scopes are not mixed.
@@ -54,27 +58,12 @@ class SymbolicScope:
     @cached_property
     def equal(self) -> Mapping[str, int]:
         """The sizes that equality constraints replace, by name."""
-        return READING.equalities(self)
+        return cast("Mapping[str, int]", import_module(_TEXT).equalities(self))
 
     @cached_property
     def at_least_zero(self) -> tuple[int, ...]:
         """The differences that inequality constraints require to be at least 0."""
-        return READING.inequalities(self)
-
-
-class _Reading:
-    """The functions that read constraints, set once by the module of their text."""
-
-    equalities: Callable[[SymbolicScope], Mapping[str, int]]
-    inequalities: Callable[[SymbolicScope], tuple[int, ...]]
-
-    def __getattr__(self, name: str) -> object:
-        """Return a function that is not set yet, by loading the module that sets it."""
-        import_module("effax.ir.text.dims")
-        return object.__getattribute__(self, name)
-
-
-READING: Final = _Reading()
+        return cast("tuple[int, ...]", import_module(_TEXT).inequalities(self))
 
 
 FREE: Final = SymbolicScope()

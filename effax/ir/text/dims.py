@@ -8,7 +8,7 @@ from typing import Final, NoReturn
 
 from effax.ir.errors import BadArgument
 from effax.ir.sizes import symbols_of
-from effax.ir.symbolic import FREE, READING, SymbolicScope, free_symbol, max_dim, min_dim, symbol
+from effax.ir.symbolic import FREE, SymbolicScope, free_symbol, max_dim, min_dim, symbol
 
 _TOKEN: Final = re.compile(r"\s*(\d+|[A-Za-z_]\w*|[-+*^(),])", re.ASCII)
 _COMPARISON: Final = re.compile(r"(.*?)(>=|<=|==)(.*)", re.ASCII)
@@ -70,10 +70,6 @@ def inequalities(scope: SymbolicScope) -> tuple[int, ...]:
             small, large = (left, right) if relation == "<=" else (right, left)
             found.append(_read(f"{large} - ({small})", lambda name: symbol(name, scope)))
     return tuple(found)
-
-
-READING.equalities = equalities
-READING.inequalities = inequalities
 
 
 def _comparison(text: str) -> tuple[str, str, str]:
