@@ -111,7 +111,6 @@ OTHER_STATE: Final[Mapping[str, str]] = {
     "effax.ir.source._library": "the directory of the package",
     "effax.ir.state._caches": "the caches",
     "effax.ir.symbolic.ARRAYS": "the conversion of symbolic sizes to arrays",
-    "effax.ir.symbolic.READING": "the functions that read constraints, set by the parser of sizes",
     "effax.ir.text.display.DISPLAY": "the functions that print programs, set by the printer",
     "effax.ir.text.names.VAR_NAMES": "the printed names of variables, by number",
     "effax.lazy.dataclasses._lock": "the lock under which methods of a dataclass are generated",
