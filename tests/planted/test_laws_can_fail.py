@@ -145,6 +145,11 @@ def linearized(patch: Patch) -> None:
     check_law(laws.linearize_is_jvp, wrong, focus="math.smooth")
 
 
+def taylor(patch: Patch) -> None:
+    wrong = replace(RIGHT, jvp_with=lambda f, mask, _: RIGHT.jvp_with(f, mask, WRONG_SINE.rules))
+    check_law(laws.jet_is_iterated_jvp, wrong, focus="math.smooth")
+
+
 def pulled(patch: Patch) -> None:
     right = RIGHT.transpose_with
     lost = Passes(planted(p.Mul, transpose=lambda b, prim, ins, cts: [None, None]))
@@ -227,6 +232,7 @@ FAULTS: Final[dict[str, Callable[[Patch], None]]] = {
     "partial_eval_under_a_policy_recomposes": policies,
     "vmap_commutes_with_transpose": batched_sums,
     "linearize_is_jvp": linearized,
+    "jet_is_iterated_jvp": taylor,
     "vjp_is_adjoint_to_jvp": pulled,
     "reverse_is_linearize_then_transpose": reverse,
     "lowering_agrees_with_evaluation": lowered,

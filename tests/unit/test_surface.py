@@ -88,6 +88,8 @@ WITHOUT_A_TYPE: Final = {
         for name in ("ApplyFun", "InitFun", "elementwise", "shape_dependent")
     },
     "effax.experimental.io_callback": HOST,
+    "effax.experimental.jet.jet": STRUCTURE,
+    "effax.experimental.ode.odeint": STRUCTURE,
     "effax.export.Exported": HOST,
     "effax.export.symbolic_args_specs": STRUCTURE,
     "effax.scipy.sparse.linalg.bicgstab": STRUCTURE,

@@ -40,6 +40,7 @@ from effax.testing.laws.host import (
     vmap_repeats_side_effects,
 )
 from effax.testing.laws.inline import inline_is_observationally_equal
+from effax.testing.laws.jet import jet_is_iterated_jvp
 from effax.testing.laws.jvp import (
     jvp_has_the_chain_rule,
     jvp_is_linear,
@@ -107,6 +108,7 @@ __all__ = [  # noqa: RUF022  # the order of ``LAWS``: the simplest first
     "jvp_keeps_values",
     "jvp_is_the_derivative",
     "jvp_is_linear",
+    "jet_is_iterated_jvp",
     "derivatives_are_right_at_special_points",
     "true_rules_keep_derivatives",
     "vmap_is_stacking",
