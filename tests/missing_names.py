@@ -44,7 +44,6 @@ INSTEAD: Final[Mapping[str, str]] = {
     "jax.experimental.scheduling_groups": "nothing: XLA schedules operations",
     "jax.experimental.serialize_executable": "`effax.export`",
     "jax.experimental.source_mapper": "`effax.show`",
-    "jax.experimental.sparse": "updates of [references](refs.md), which stay sparse",
     "jax.experimental.thunky": "nothing",
     "jax.experimental.topologies": "nothing: programs are compiled for the devices of the process",
     "jax.experimental.transfer": "collectives in `jax.shard_map`",

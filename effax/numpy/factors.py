@@ -210,7 +210,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
 
     Args:
         a: array of shape (..., n, n).
-        method: None or "lu".
+        method: None, "lu" or "qr"; all compute the same.
 
     Returns:
         SlogdetResult of arrays without the last two axes.
@@ -222,8 +222,8 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     >>> jnp.linalg.slogdet(jnp.array([[1.0, 0.0], [0.0, -1.0]]))
     SlogdetResult(sign=Array(-1., dtype=float32), logabsdet=Array(0., dtype=float32))
     """
-    if method not in (None, "lu"):
-        raise BadArgument("unknown method of slogdet", "'lu'", repr(method))
+    if method not in (None, "lu", "qr"):
+        raise BadArgument("unknown method of slogdet", "'lu' or 'qr'", repr(method))
     x = matrices(a, "slogdet")
     found = log_determinant(pr.converted(x, prims.work_dtype(x.dtype), False))
     sign, size = found
@@ -262,7 +262,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> QRResult | Array:
     if mode == "raw":
         packed, taus = reflections(_widened(x))
         return QRResult(uf.astype(matrix_transpose(packed), x.dtype), uf.astype(taus, x.dtype))
-    q, r = factorized(prims.Qr(mode in ("complete", "full")), x)
+    q, r = factorized(prims.Qr(mode == "complete"), x)
     return r if mode == "r" else QRResult(q, r)
 
 

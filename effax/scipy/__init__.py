@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from effax.scipy import optimize as optimize
     from effax.scipy import signal as signal
     from effax.scipy import sparse as sparse
+    from effax.scipy import spatial as spatial
     from effax.scipy import special as special
     from effax.scipy import stats as stats
 else:
@@ -23,5 +24,5 @@ else:
 
 __all__ = [
     "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal",
-    "sparse", "special", "stats",
+    "sparse", "spatial", "special", "stats",
 ]  # fmt: skip

@@ -90,6 +90,8 @@ WITHOUT_A_TYPE: Final = {
     "effax.experimental.io_callback": HOST,
     "effax.experimental.jet.jet": STRUCTURE,
     "effax.experimental.ode.odeint": STRUCTURE,
+    "effax.experimental.sparse.grad": STRUCTURE,
+    "effax.experimental.sparse.value_and_grad": STRUCTURE,
     "effax.export.Exported": HOST,
     "effax.export.symbolic_args_specs": STRUCTURE,
     "effax.scipy.sparse.linalg.bicgstab": STRUCTURE,

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from enum import Enum
 from importlib import import_module
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -140,19 +140,25 @@ class TriangularSolve(Primitive):
         return _factorised(ins, outs, 3 * n * n * k)
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
-        a, x = ins[0], np.array(ins[1])
-        if self.op is not Op.PLAIN:
-            a = np.swapaxes(a, -1, -2)
-        if self.op is Op.ADJOINT:
-            a = np.conj(a)
-        n = a.shape[-1]
-        down = self.lower == (self.op is Op.PLAIN)
-        for i in range(n) if down else reversed(range(n)):
-            known = slice(0, i) if down else slice(i + 1, n)
-            x[..., i, :] -= np.einsum("...j,...jk->...k", a[..., i, known], x[..., known, :])
-            if not self.unit_diagonal:
-                x[..., i, :] /= a[..., i, i][..., None]
-        return (x,)
+        a, b = ins
+        if not b.size:
+            return (np.array(b),)
+        options = {
+            "alpha": 1,
+            "lower": self.lower,
+            "trans_a": (Op.PLAIN, Op.TRANSPOSE, Op.ADJOINT).index(self.op),
+            "diag": self.unit_diagonal,
+        }
+        solve = _routine("blas", "trsm", b)
+        flat = zip(a.reshape(-1, *a.shape[-2:]), b.reshape(-1, *b.shape[-2:]), strict=True)
+        found = [solve(a=x, b=y, **options) for x, y in flat]
+        return (np.stack(found).reshape(b.shape),)
+
+
+def _routine(library: str, name: str, x: Value) -> Callable[..., Value]:
+    """Return SciPy's routine of the dtype, which compiled programs call too."""
+    find = getattr(import_module(f"scipy.linalg.{library}"), f"get_{library}_funcs")
+    return cast("Callable[..., Value]", find(name, (x,)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,19 +192,15 @@ class Lu(Primitive):
         order = np.tile(np.arange(m, dtype=np.int32), (len(lu), 1))
         steps = np.arange(min(m, n), dtype=np.int32)
         pivots = np.tile(steps, (len(lu), 1))
+        for i, x in enumerate(lu if lu.size else ()):
+            failed = np.isnan(x).any()
+            lu[i], pivots[i], _ = _routine("lapack", "getrf", x)(x)
+            if failed or np.isnan(lu[i]).any():
+                lu[i], pivots[i] = np.nan, steps
         each = np.arange(len(lu))
         for k in steps:
-            column = lu[:, k:, k]
-            size = np.abs(np.real(column)) + np.abs(np.imag(column))
-            p = k + np.argmax(np.where(np.isnan(size), np.inf, size), axis=1)
-            pivots[:, k] = p
-            for x in (lu, order):
-                x[each, p], x[:, k] = x[:, k].copy(), x[each, p].copy()
-            # Below a pivot of 0 all elements are 0.
-            lu[:, k + 1 :, k] /= np.where(lu[:, k, k] == 0, 1, lu[:, k, k])[:, None]
-            lu[:, k + 1 :, k + 1 :] -= lu[:, k + 1 :, k, None] * lu[:, k, None, k + 1 :]
-        failed = np.isnan(lu).any(axis=(1, 2))
-        lu[failed], pivots[failed], order[failed] = np.nan, steps, np.arange(m)
+            p = pivots[:, k]
+            order[each, p], order[:, k] = order[:, k].copy(), order[each, p].copy()
         return (
             lu.reshape(ins[0].shape),
             pivots.reshape(*batch, len(steps)),

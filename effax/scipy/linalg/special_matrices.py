@@ -212,7 +212,7 @@ def fiedler_companion(a: ArrayLike) -> Array:
     value = jnp.true_divide(value, value[..., :1])
     n = value.shape[-1] - 1
     if n <= 1:
-        return jnp.negative(value[..., 1:])[..., None] if n else value[..., :0, None]
+        return jnp.negative(value[..., 1:])[..., None] if n else value[..., :0, None][..., :0]
     at, ones = np.zeros((n, n), int), np.zeros((n, n), bool)
     at[0, :2], ones[1, 0] = (1, 2), True
     # Coefficients are two to a row or two to a column, in turns; ones are two diagonals away.
@@ -274,6 +274,8 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
     scales = {None: 1.0, "sqrtn": 1 / math.sqrt(max(size, 1)), "n": 1 / max(size, 1)}
     if scale not in scales:
         raise BadArgument("unknown scale of dft", "None, 'sqrtn' or 'n'", repr(scale))
+    if dtype is not None and jnp.dtype(dtype).kind != "c":
+        raise BadArgument("dtype must be complex", "complex64 or complex128", str(dtype))
     turns = np.outer(np.arange(size), np.arange(size)) % max(size, 1)
     values = np.exp(-2j * np.pi * turns / max(size, 1)) * scales[scale]
     return jnp.asarray(values, dtype)

@@ -40,7 +40,9 @@ def system(a: ArrayLike, b: ArrayLike, what: str) -> tuple[Array, Array, bool]:
     """
     x, y = matrices(a, what), as_value(b, f"the right-hand side of {what}")
     dtype = pr.inexact(*pr.common_dtype((x, y), what))[0]
-    vectors = y.ndim == 1 or y.ndim == x.ndim - 1
+    # As in SciPy, what has fewer axes than ``a`` and is no matrix of its rows are vectors.
+    n = x.shape[-1]
+    vectors = y.ndim == 1 or (y.ndim == x.ndim - 1 and (y.shape[-1] == n and y.shape[-2] != n))
     columns = expand_dims(y, -1) if vectors else y
     if columns.ndim < 2 or columns.shape[-2] != x.shape[-1]:
         expected = f"{x.shape[-1]} rows"

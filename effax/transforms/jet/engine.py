@@ -26,15 +26,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from effax.ir.errors import EffaxError, TransformError
-from effax.ir.primitive import Primitive
-from effax.ir.syntax import Atom, Jaxpr, Lit
+from effax.ir.errors import TransformError
+from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import Type, is_inexact, tangent_type
 from effax.transforms.framework.pass_ import jaxpr_pass, rules_or_default
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import RuleBuilder, RuleSet
-from effax.transforms.framework.runner import located
-from effax.transforms.jet.series import Series, Taylor, constant, primal
+from effax.transforms.jet.rules import RULES
+from effax.transforms.jet.series import Taylor, constant, primal
 from effax.transforms.jvp import check_tangents
 from effax.transforms.rules.common.arrays import zeros
 
@@ -53,18 +52,16 @@ class Jet(NamedTuple):
 
 
 def _jet(jaxpr: Jaxpr, series: Mask, order: int, instantiate: Mask, rules: RuleSet) -> Jet:
-    from effax.transforms.jet.rules import RULES
-
     check_tangents(jaxpr, series)
     if order < 0:
         raise TransformError("a series has an order", "0 or more", str(order))
     b = RuleBuilder(rules, jaxpr.in_types)
-    taylor = Taylor(b, rules, RULES)
+    taylor = Taylor(b, rules, RULES, _nested)
     given = [
         (v, *[b.bind(tangent_type(v.type)) for _ in range(order)]) if has else constant(v, order)
         for v, has in zip(tuple(b.binders), series, strict=True)
     ]
-    outs = run(taylor, jaxpr, given, order)
+    outs = taylor.run(jaxpr, given, order)
     forced = instantiate or (False,) * len(outs)
     primals = [primal(out) for out in outs]
     found = tuple(
@@ -106,36 +103,8 @@ def jet(
     return _jet(jaxpr, tuple(series), order, tuple(instantiate), rules_or_default(rules))
 
 
-def run(taylor: Taylor, jaxpr: Jaxpr, given: Sequence[Series], order: int) -> list[Series]:
-    """Evaluate a program on series."""
-    env = dict(zip([v.id for v in jaxpr.binders], given, strict=True))
-
-    def read(a: Atom) -> Series:
-        return constant(a, order) if isinstance(a, Lit) else env[a.id]
-
-    for eqn in jaxpr.eqns:
-        ins = [read(a) for a in eqn.ins]
-        try:
-            outs = _equation(taylor, eqn.prim, ins, order, bool(eqn.effects.effects))
-        except EffaxError as error:
-            located(error, eqn)
-            raise
-        env.update(zip([v.id for v in eqn.outs], outs, strict=True))
-    return [read(a) for a in jaxpr.outs]
-
-
-def _equation(
-    taylor: Taylor, prim: Primitive, ins: Sequence[Series], order: int, has_effects: bool
-) -> list[Series]:
-    if not has_effects:
-        return taylor.apply(prim, ins, order)
-    if any(c is not None for x in ins for c in x[1:]):
-        raise TransformError(
-            f"jet: {prim.name} has effects on a value with a series",
-            expected="a program without references",
-            remedy="discharge references first, or write `stop_gradient(value)`",
-        )
-    return [constant(y, order) for y in taylor.b.emit(prim, [primal(x) for x in ins])]
+def _nested(jaxpr: Jaxpr, series: Mask, order: int, instantiate: Mask, rules: RuleSet) -> Jaxpr:
+    return jet.cached(jaxpr, series, order, instantiate, rules).jaxpr
 
 
 def _of_type(taylor: Taylor, c: Atom | None, type_: Type) -> Atom:

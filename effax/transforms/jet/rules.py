@@ -27,7 +27,6 @@ from effax.ir.prims import (
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import tangent_type
 from effax.transforms.framework.propagation import Mask
-from effax.transforms.jet.engine import Jet, jet, run
 from effax.transforms.jet.series import Rule, Series, Taylor
 from effax.transforms.jvp import HasTangent
 from effax.transforms.rules.common.arrays import zeros
@@ -60,7 +59,7 @@ def _quotient(t: Taylor, prim: Primitive, ins: Sequence[Series], order: int) -> 
 
 
 def _call(t: Taylor, prim: Primitive, ins: Sequence[Series], order: int) -> list[Series]:
-    return run(t, cast("Jit | Remat", prim).jaxpr, ins, order)
+    return t.run(cast("Jit | Remat", prim).jaxpr, ins, order)
 
 
 def _grouped(mask: Mask, cuts: Sequence[int], order: int) -> list[int]:
@@ -115,7 +114,7 @@ def _scan(t: Taylor, prim: Primitive, ins: Sequence[Series], order: int) -> list
     outs = _grouped(out_mask, (0, loop.n_carry, n_outs), order)
     both = replace(
         loop,
-        jaxpr=rearranged(inner.jaxpr, places, outs),
+        jaxpr=rearranged(inner, places, outs),
         n_consts=loop.n_consts + order * sum(mask[: loop.n_consts]),
         n_carry=loop.n_carry + order * sum(mask[loop.n_consts : first_x]),
     )
@@ -133,7 +132,7 @@ def _while(t: Taylor, prim: Primitive, ins: Sequence[Series], order: int) -> lis
     places = _grouped(mask, (0, loop.n_consts, len(mask)), order)
     both = While(
         rearranged(_condition(loop.cond, mask, order), places, (0,)),
-        rearranged(body.jaxpr, places, range(len(body.jaxpr.outs))),
+        rearranged(body, places, range(len(body.outs))),
         loop.n_consts + order * sum(mask[: loop.n_consts]),
     )
     args = _flat(t, ins, mask)
@@ -152,12 +151,12 @@ def _condition(cond: Jaxpr, mask: Mask, order: int) -> Jaxpr:
 
 def _cond(t: Taylor, prim: Primitive, ins: Sequence[Series], order: int) -> list[Series]:
     mask, out_mask = _closed(t, prim, ins)
-    branches = [_body(t, x, mask[1:], order, out_mask).jaxpr for x in cast(Cond, prim).branches]
+    branches = [_body(t, x, mask[1:], order, out_mask) for x in cast(Cond, prim).branches]
     return _series(t.emit(Cond(tuple(branches)), _flat(t, ins, mask)), out_mask, order)
 
 
-def _body(t: Taylor, jaxpr: Jaxpr, mask: Mask, order: int, outs: Mask) -> Jet:
-    return jet.cached(jaxpr, mask, order, outs, t.rules)
+def _body(t: Taylor, jaxpr: Jaxpr, mask: Mask, order: int, outs: Mask) -> Jaxpr:
+    return t.nested(jaxpr, mask, order, outs, t.rules)
 
 
 RULES: Final[Mapping[type[Primitive], Rule]] = MappingProxyType(

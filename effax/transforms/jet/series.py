@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from effax.ir.errors import TransformError
+from effax.ir.errors import EffaxError, TransformError
 from effax.ir.primitive import Primitive
 from effax.ir.prims import Add, ConvertElementType
-from effax.ir.syntax import Atom
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
 from effax.ir.types import ArrayType, Type, tangent_type
+from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import RuleBuilder, RuleSet
+from effax.transforms.framework.runner import located
 from effax.transforms.jvp import JvpTemplate, jvp_template
 from effax.transforms.rules.common.arrays import zeros
 from effax.transforms.rules.common.pointwise import const
@@ -23,15 +25,24 @@ def constant(x: Atom | None, order: int) -> Series:
     return (x, *[None] * order)
 
 
+Nested = Callable[[Jaxpr, Mask, int, Mask, RuleSet], Jaxpr]
+"""The pass on a subjaxpr: which inputs have series, the order, and which results must have one."""
+
+
 class Taylor:
     """A builder of a program on series. Equal equations are one."""
 
     def __init__(
-        self, b: RuleBuilder, rules: RuleSet, special: Mapping[type[Primitive], Rule]
+        self,
+        b: RuleBuilder,
+        rules: RuleSet,
+        special: Mapping[type[Primitive], Rule],
+        nested: Nested,
     ) -> None:
         self.b = b
         self.rules = rules
         self.special = special
+        self.nested = nested
         self.made: dict[tuple[Primitive, tuple[Atom, ...]], Sequence[Atom]] = {}
 
     def emit(self, prim: Primitive, ins: Sequence[Atom]) -> Sequence[Atom]:
@@ -73,6 +84,34 @@ class Taylor:
         if x is None or factor == 1:
             return x
         return self.one(Mul(), x, const(factor, x))
+
+    def run(self, jaxpr: Jaxpr, given: Sequence[Series], order: int) -> list[Series]:
+        """Evaluate a program on series."""
+        env = dict(zip([v.id for v in jaxpr.binders], given, strict=True))
+
+        def read(a: Atom) -> Series:
+            return constant(a, order) if isinstance(a, Lit) else env[a.id]
+
+        for eqn in jaxpr.eqns:
+            ins = [read(a) for a in eqn.ins]
+            try:
+                outs = self._equation(eqn, ins, order)
+            except EffaxError as error:
+                located(error, eqn)
+                raise
+            env.update(zip([v.id for v in eqn.outs], outs, strict=True))
+        return [read(a) for a in jaxpr.outs]
+
+    def _equation(self, eqn: Eqn, ins: Sequence[Series], order: int) -> list[Series]:
+        if not eqn.effects.effects:
+            return self.apply(eqn.prim, ins, order)
+        if any(c is not None for x in ins for c in x[1:]):
+            raise TransformError(
+                f"jet: {eqn.prim.name} has effects on a value with a series",
+                expected="a program without references",
+                remedy="discharge references first, or write `stop_gradient(value)`",
+            )
+        return [constant(y, order) for y in self.b.emit(eqn.prim, [primal(x) for x in ins])]
 
     def apply(self, prim: Primitive, ins: Sequence[Series], order: int) -> list[Series]:
         """Return the results of a pure primitive on series."""

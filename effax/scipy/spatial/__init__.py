@@ -1,0 +1,5 @@
+"""Rotations in space."""
+
+from effax.scipy.spatial import transform as transform
+
+__all__ = ["transform"]

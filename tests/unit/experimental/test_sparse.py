@@ -1,0 +1,119 @@
+"""Sparse arrays against dense ones: products, conversions, gradients, batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import effax
+import effax.numpy as jnp
+from effax import tree
+from effax.experimental import sparse
+from effax.experimental.sparse import BCOO
+from effax.ir.errors import BadArgument, IllTyped
+
+RNG = np.random.default_rng(0)
+A: Any = (RNG.normal(size=(4, 5)) * (RNG.random((4, 5)) < 0.5)).astype(np.float32)
+B: Any = (RNG.normal(size=(5, 3)) * (RNG.random((5, 3)) < 0.5)).astype(np.float32)
+X, Y = RNG.normal(size=(5, 2)).astype(np.float32), RNG.normal(size=(2, 4)).astype(np.float32)
+S = np.stack([A, A * 2])
+
+pytestmark = pytest.mark.slow
+
+
+def same(found: Any, wanted: Any) -> None:
+    np.testing.assert_allclose(sparse.todense(found), wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_products_and_sums() -> None:
+    a: Any = BCOO.fromdense(A)
+    b = BCOO.fromdense(B)
+    same(a, A)
+    for found, wanted in (
+        (a @ X, A @ X),
+        (a @ X[:, 0], A @ X[:, 0]),
+        (Y @ a, Y @ A),
+        (jnp.asarray(Y) @ a, Y @ A),
+        (Y[0] @ a, Y[0] @ A),
+        (a @ b, A @ B),
+        (a.T, A.T),
+        (2 * a / 4, A / 2),
+        (-a + a + a - a, np.zeros_like(A)),
+        (a * X[:, 0], A * X[:, 0]),
+        (BCOO.fromdense(X[:, 0]) @ X, X[:, 0] @ X),
+        (a.sum(), A.sum()),
+        (effax.jit(lambda a, x: a @ x)(a, X), A @ X),
+        (a.astype(jnp.bfloat16).astype(float), A.astype(jnp.bfloat16)),
+    ):
+        same(found, wanted)
+
+
+def test_duplicates_padding_and_order() -> None:
+    a: Any = BCOO.fromdense(A)
+    double = (a + BCOO.fromdense(A, nse=12)).sum_duplicates()
+    assert double.nse == a.nse
+    same(double, 2 * A)
+    same(effax.jit(lambda a: (a + a).sum_duplicates(nse=20))(a), 2 * A)
+    mixed = BCOO((a.data[::-1], a.indices[::-1]), shape=a.shape)
+    np.testing.assert_array_equal(mixed.sort_indices().indices, a.indices)
+    padded = BCOO.fromdense(A, nse=12)
+    same(padded, A)
+    same(padded @ X, A @ X)
+    same(padded.sum(), A.sum())
+    same(sparse.empty((2, 3), nse=2), np.zeros((2, 3)))
+    same(sparse.eye(3, 4, -1), np.eye(3, 4, -1))
+
+
+def test_batches() -> None:
+    s: Any = BCOO.fromdense(S, n_batch=1)
+    dense_rows = BCOO.fromdense(S, n_dense=1)
+    assert (s.shape, s.n_batch, dense_rows.n_dense) == ((2, 4, 5), 1, 1)
+    for found in (
+        s,
+        dense_rows,
+        s.sum_duplicates(),
+        effax.vmap(lambda m: BCOO.fromdense(m, nse=9))(S),
+    ):
+        same(found, S)
+    for found in (s @ X, effax.vmap(lambda m: m @ X)(s), effax.vmap(lambda m: m.T.T @ X)(s)):
+        same(found, S @ X)
+    same(s.transpose((0, 2, 1)), S.swapaxes(1, 2))
+    same(s @ np.stack([X, X]), S @ X)
+
+
+def test_gradients() -> None:
+    a: Any = BCOO.fromdense(A)
+    x = X[:, 0]
+
+    def f(a: Any, x: Any) -> Any:
+        return jnp.sum(jnp.sin(a @ x))
+
+    slope = np.cos(A @ x)
+    for g in (sparse.grad(f)(a, x), effax.jit(sparse.grad(f))(a, x)):
+        assert isinstance(g, BCOO) and g.nse == a.nse
+        same(g, np.where(A != 0, slope[:, None] * x, 0))
+    same(effax.grad(f, 1)(a, x), slope @ A)
+    same(effax.grad(lambda d: f(BCOO.fromdense(d, nse=12), x))(A), (A != 0) * slope[:, None] * x)
+    value, (ga, gx) = sparse.value_and_grad(f, (0, 1))(a, x)
+    same(value, np.sin(A @ x).sum())
+    same(gx, slope @ A)
+    assert len(tree.leaves(ga)) == 2
+
+
+def test_bad_input() -> None:
+    a: Any = BCOO.fromdense(A)
+    with pytest.raises(IllTyped, match="parts of BCOO"):
+        BCOO((np.ones(2), np.zeros((3, 1), int)), shape=(4,))
+    with pytest.raises(IllTyped, match="parts of BCOO"):
+        BCOO((np.ones(3), np.zeros((3, 1))), shape=(4,))
+    with pytest.raises(IllTyped, match="do not fit"):
+        a @ X.T
+    with pytest.raises(IllTyped, match="of one shape"):
+        a + a.T
+    with pytest.raises(BadArgument, match="stay of it"):
+        BCOO.fromdense(S, n_batch=1).transpose((1, 0, 2))
+    with pytest.raises(BadArgument, match="fewer axes"):
+        BCOO.fromdense(A, n_batch=2, n_dense=1)
+    assert repr(tree.map(lambda _: None, a)) == "BCOO(None, None)"
