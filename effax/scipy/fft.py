@@ -9,15 +9,17 @@ from typing import Final
 import numpy as np
 
 import effax.numpy as jnp
+from effax import lax
 from effax.arrays.array import Array, ArrayLike
 from effax.arrays.axes import plain_axis
 from effax.arrays.shared_docs import shared_docs
+from effax.ir.dtypes import is_complex
 from effax.ir.errors import BadArgument, IllTyped
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
 
 PARAMETERS: Final = {
-    "x": "real array.",
+    "x": "array; the parts of complex numbers are transformed apart.",
     "type": "1, 2, 3 or 4.",
     "n": "size of the axis, to which it is cut or filled with zeros; its own by default.",
     "axis": "axis of the transform.",
@@ -34,9 +36,9 @@ def _prepared(x: ArrayLike, type: int, n: int | None, axis: int, norm: str | Non
         raise BadArgument("unknown type of cosine transform", "1, 2, 3 or 4", repr(type))
     if norm not in (None, "backward", "ortho"):
         raise BadArgument("unknown norm", "None, 'backward' or 'ortho'", repr(norm))
-    value = jnp.asarray(x, dtype=jnp.result_type(float, x))
-    if jnp.issubdtype(value.dtype, jnp.complexfloating) or not value.ndim:
-        raise IllTyped("cosine transforms take real arrays", found=str(value.type))
+    value = jnp.asarray(x).astype(jnp.result_type(float, x))
+    if not value.ndim:
+        raise IllTyped("cosine transforms take arrays of one axis or more", found=str(value.type))
     last = jnp.moveaxis(value, plain_axis(axis, value.ndim, "dct"), -1)
     size = last.shape[-1] if n is None else n
     if size < 1 + (type == 1):
@@ -73,6 +75,8 @@ def _complex(x: Array) -> np.dtype[np.complexfloating]:
 
 
 def _transformed(x: Array, type: int, norm: str | None) -> Array:
+    if is_complex(x.dtype):
+        return lax.complex(*[_transformed(part, type, norm) for part in (x.real, x.imag)])
     n = x.shape[-1]
     if norm != "ortho":
         return _sums(x, type)
@@ -96,7 +100,7 @@ def dct(
 
     Raises:
         BadArgument: an unknown type or norm, or too few elements.
-        IllTyped: ``x`` is complex or has no axes.
+        IllTyped: ``x`` has no axes.
 
     >>> fft.dct(jnp.array([1.0, 1.0]))
     Array([4., 0.], dtype=float32)
@@ -112,7 +116,7 @@ def idct(
 
     Raises:
         BadArgument: an unknown type or norm, or too few elements.
-        IllTyped: ``x`` is complex or has no axes.
+        IllTyped: ``x`` has no axes.
 
     >>> fft.idct(jnp.array([4.0, 0.0]))
     Array([1., 1.], dtype=float32)
@@ -129,6 +133,8 @@ def _axes(
     """Return the axes and their sizes. Raises BadArgument where the numbers differ."""
     ndim = jnp.ndim(x)
     if axes is None:
+        if s is not None and len(s) > ndim:
+            raise BadArgument("s has more sizes than there are axes", str(ndim), str(len(s)))
         axes = range(ndim) if s is None else range(ndim - len(s), ndim)
     sizes = [None] * len(axes) if s is None else list(s)
     if len(sizes) != len(axes):
@@ -148,7 +154,7 @@ def dctn(
 
     Raises:
         BadArgument: an unknown type or norm, too few elements, or ``s`` does not fit ``axes``.
-        IllTyped: ``x`` is complex or has no axes.
+        IllTyped: ``x`` has no axes.
 
     >>> fft.dctn(jnp.array([[1.0, 1.0]]))
     Array([[8., 0.]], dtype=float32)
@@ -171,7 +177,7 @@ def idctn(
 
     Raises:
         BadArgument: an unknown type or norm, too few elements, or ``s`` does not fit ``axes``.
-        IllTyped: ``x`` is complex or has no axes.
+        IllTyped: ``x`` has no axes.
 
     >>> fft.idctn(jnp.array([[8.0, 0.0]]))
     Array([[1., 1.]], dtype=float32)

@@ -251,7 +251,10 @@ def leading_signs(v: Value) -> Value:
 
 
 def _eigh(a: Value) -> tuple[Value, ...]:
-    w, v = np.linalg.eigh(a)
+    name = "heevd" if a.dtype.kind == "c" else "syevd"
+    w, v, info = _routine("lapack", name, a)(a, lower=1)
+    if info:
+        raise np.linalg.LinAlgError
     return w, v * leading_signs(v)
 
 

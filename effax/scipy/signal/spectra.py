@@ -93,9 +93,13 @@ def _window(window: str | ArrayLike, size: int) -> Array:
         "boxcar": [1.0],
         "rectangular": [1.0],
     }
+    if isinstance(window, str) and window == "triang":
+        # The first of one weight more, which are symmetric.
+        half = np.minimum(np.arange(size) + 1, size + 1 - np.arange(size))
+        return jnp.asarray((2 * half - size % 2) / (size + 2 - size % 2), float)
     if isinstance(window, str):
         if window not in terms:
-            raise BadArgument("unknown window", ", ".join(sorted(terms)), repr(window))
+            raise BadArgument("unknown window", ", ".join(sorted([*terms, "triang"])), repr(window))
         found = sum((-1) ** k * c * np.cos(k * turn) for k, c in enumerate(terms[window]))
         return jnp.asarray(np.broadcast_to(found, size), float)
     weights = jnp.asarray(window)
@@ -319,7 +323,7 @@ def istft(
         freq_axis: axis of the frequencies.
 
     Returns:
-        ``(times, signal)``.
+        ``(times, signal)``, the samples at ``time_axis`` of the axes that remain.
 
     Raises:
         BadArgument: segments that do not fit.
@@ -346,9 +350,11 @@ def istft(
     length = size + (count - 1) * step
     flat = jnp.reshape(parts, (*parts.shape[:-2], -1))
     total = jnp.zeros((*parts.shape[:-2], length), parts.dtype).at[..., at].add(flat)
-    squares = jnp.zeros(length, weights.dtype).at[at].add(jnp.tile(weights**2, count))
+    power = jnp.real(weights * jnp.conj(weights))
+    squares = jnp.zeros(length, power.dtype).at[at].add(jnp.tile(power, count))
     total = total / jnp.where(squares > 1e-10, squares, 1)
     if boundary:
         total = total[..., size // 2 : length - size // 2]
     times = jnp.asarray(np.arange(total.shape[-1]), float) / fs
-    return times, total
+    place, other = (i % given.ndim for i in (time_axis, freq_axis))
+    return times, jnp.moveaxis(total, -1, place - (other < place))
