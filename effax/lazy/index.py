@@ -293,8 +293,8 @@ effax.random.uniform: bernoulli bits rademacher randint uniform
 effax.random.vectors: multivariate_normal orthogonal
 """,
     "effax.scipy": """\
-effax.scipy: cluster fft integrate interpolate linalg ndimage optimize signal sparse special
-stats
+effax.scipy: cluster fft integrate interpolate linalg ndimage optimize signal sparse spatial
+special stats
 """,
     "effax.transforms": """\
 effax.transforms.checkify.engine: CheckedProgram checkify

@@ -206,7 +206,7 @@ def eigh_tridiagonal(
 
     Args:
         d: diagonal, of shape (n,).
-        e: diagonal below it, of shape (n - 1,).
+        e: diagonal above it, of shape (n - 1,); its conjugate is below.
         eigvals_only: whether to return the eigenvalues alone.
         select: "a" for all, or "i" for a range of indices.
         select_range: first and last index of the range.
@@ -224,15 +224,15 @@ def eigh_tridiagonal(
     """
     if select not in ("a", "i") or (select == "i" and select_range is None):
         raise BadArgument("unknown select", "'a', or 'i' with select_range", repr(select))
-    main, below = jnp.asarray(d), jnp.asarray(e)
-    if main.ndim != 1 or below.shape != (main.size - 1,):
+    main, above = jnp.asarray(d), jnp.asarray(e)
+    if main.ndim != 1 or above.shape != (main.size - 1,):
         raise IllTyped(
-            "the diagonals do not fit", "(n,) and (n - 1,)", f"{main.type}, {below.type}"
+            "the diagonals do not fit", "(n,) and (n - 1,)", f"{main.type}, {above.type}"
         )
     dense = (
         jnp.diag(main)
-        + jnp.diag(below, -1)
-        + jnp.diag(jnp.conj(below) if is_complex(below.dtype) else below, 1)
+        + jnp.diag(above, 1)
+        + jnp.diag(jnp.conj(above) if is_complex(above.dtype) else above, -1)
     )
     w, v = jnp.linalg.eigh(dense, symmetrize_input=False)
     if select == "i" and select_range is not None:
