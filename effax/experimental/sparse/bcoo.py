@@ -1,4 +1,4 @@
-"""Sparse arrays of coordinates in batches: pytrees of elements and their indices.
+"""Sparse arrays of coordinates: elements and their indices.
 
 The operations are gathers and scatters of the elements, so derivatives with respect to them are
 sparse as well.
@@ -13,7 +13,6 @@ from typing import Any, Final, cast
 
 import effax.numpy as jnp
 from effax import tree
-from effax.api.autodiff import value_and_grad as _value_and_grad
 from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import plain_axes
 from effax.arrays.batching import vmap
@@ -24,7 +23,7 @@ from effax.tree import PyTree
 
 __all__ = [
     "BCOO", "bcoo_fromdense", "bcoo_multiply_dense", "bcoo_sort_indices", "bcoo_sum_duplicates",
-    "bcoo_todense", "bcoo_transpose", "empty", "eye", "grad", "todense", "value_and_grad",
+    "bcoo_todense", "bcoo_transpose", "todense",
 ]  # fmt: skip
 
 Parts = tuple[Array, Array]
@@ -185,13 +184,14 @@ class BCOO:
 
     def astype(self, dtype: DTypeLike) -> BCOO:
         """Return the array in another dtype."""
-        return self._with(self.data.astype(dtype))
+        return self.with_data(self.data.astype(dtype))
 
     def sum(self) -> Array:
         """Return the sum of all elements."""
         return jnp.sum(self._inside())
 
-    def _with(self, data: Array) -> BCOO:
+    def with_data(self, data: Array) -> BCOO:
+        """Return the array with other elements at the same indices."""
         return BCOO.tree_unflatten(self._sizes, (data, self.indices))
 
     def _inside(self) -> Array:
@@ -202,12 +202,12 @@ class BCOO:
         return jnp.where(inside, self.data, 0)
 
     def __neg__(self) -> BCOO:
-        return self._with(-self.data)
+        return self.with_data(-self.data)
 
     def __mul__(self, other: ArrayLike) -> BCOO:
         if jnp.ndim(other) == 0:
-            return self._with(self.data * other)
-        return self._with(bcoo_multiply_dense(self, jnp.asarray(other)))
+            return self.with_data(self.data * other)
+        return self.with_data(bcoo_multiply_dense(self, jnp.asarray(other)))
 
     __rmul__ = __mul__
 
@@ -480,81 +480,3 @@ def _sparse_product(a: BCOO, b: BCOO) -> BCOO:
 
     data, indices = _each(one, a.n_batch, a.data, a.indices, b.data, b.indices)
     return BCOO((data, indices), shape=(*a.shape[:-1], columns))
-
-
-def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = float) -> BCOO:  # noqa: N803  NumPy's names
-    """Return the sparse array with ones on a diagonal.
-
-    >>> from effax.experimental import sparse
-    >>> sparse.eye(2, k=1).indices
-    Array([[0, 1]], dtype=int32)
-    """
-    m = N if M is None else M
-    n = max(min(N + min(k, 0), m - max(k, 0)), 0)
-    rows = jnp.arange(n) - min(k, 0)
-    return BCOO((jnp.ones(n, dtype), jnp.stack([rows, rows + k], -1)), shape=(N, m))
-
-
-def empty(shape: Sequence[int], dtype: DTypeLike = float, *, nse: int = 0) -> BCOO:
-    """Return a sparse array of zeros: all its elements are padding.
-
-    >>> from effax.experimental import sparse
-    >>> sparse.empty((2, 3)).nse
-    0
-    """
-    sizes = jnp.broadcast_to(jnp.array(tuple(shape), "int32"), (nse, len(shape)))
-    return BCOO((jnp.zeros(nse, dtype), sizes), shape=shape)
-
-
-def grad(
-    fun: Callable[..., object], argnums: int | Sequence[int] = 0, has_aux: bool = False
-) -> Callable[..., PyTree]:
-    """Return the gradient of a function, which is sparse for sparse arguments.
-
-    >>> from effax.experimental import sparse
-    >>> sparse.grad(lambda m: (m @ jnp.array([2.0, 3.0])).sum())(sparse.eye(2)).data
-    Array([2., 3.], dtype=float32)
-    """
-    both = value_and_grad(fun, argnums, has_aux)
-
-    def gradient(*args: object) -> PyTree:
-        value, found = both(*args)
-        return (found, value[1]) if has_aux else found
-
-    return gradient
-
-
-def value_and_grad(
-    fun: Callable[..., object], argnums: int | Sequence[int] = 0, has_aux: bool = False
-) -> Callable[..., PyTree]:
-    """Return the value and the gradient of a function; the latter is sparse for sparse arguments.
-
-    >>> from effax.experimental import sparse
-    >>> sparse.value_and_grad(lambda m: m.sum())(sparse.eye(2))[0]
-    Array(2., dtype=float32)
-    """
-
-    def differentiated(*args: object) -> PyTree:
-        elements = tree.map(_elements, args, is_leaf=_is_sparse)
-
-        def of_elements(*given: object) -> object:
-            return fun(*tree.map(_restored, args, given, is_leaf=_is_sparse))
-
-        places = argnums if isinstance(argnums, int) else tuple(argnums)
-        value, found = _value_and_grad(of_elements, places, has_aux)(*elements)
-        chosen = args[places] if isinstance(places, int) else tuple([args[i] for i in places])
-        return value, tree.map(_restored, chosen, found, is_leaf=_is_sparse)
-
-    return differentiated
-
-
-def _is_sparse(x: object) -> bool:
-    return isinstance(x, BCOO)
-
-
-def _elements(x: object) -> object:
-    return x.data if isinstance(x, BCOO) else x
-
-
-def _restored(x: object, data: object) -> object:
-    return x._with(cast(Array, data)) if isinstance(x, BCOO) else data
