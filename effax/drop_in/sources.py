@@ -34,7 +34,6 @@ SOURCES: Final[Mapping[str, Sequence[str]]] = {
     "jax.extend.source_info_util": (_SOURCE_INFO,),
     "jax.experimental.hijax": ("drop_in.hijax",),
     "jax.experimental.layout": ("arrays.layout",),
-    "jax.experimental.sparse": ("drop_in.sparse",),
     "jax.experimental.xla_metadata": ("drop_in.xla_metadata",),
     "jax.interpreters": (),
     "jax.interpreters.ad": ("drop_in.ad",),

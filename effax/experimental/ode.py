@@ -59,7 +59,7 @@ class Options:
     hmax: float
 
 
-class Step(NamedTuple):
+class _Step(NamedTuple):
     """The state after a step: its derivative, time, next step, and the step's polynomial."""
 
     y: Array
@@ -227,14 +227,14 @@ def _integrated(
     first = slope(y0, times[0])
     dt = jnp.clip(_initial_step(slope, y0, first, times[0], options), 0, options.hmax)
     dt = dt.astype(times.dtype)
-    start = Step(y0, first, times[0], dt, times[0], jnp.stack([y0 * 0] * 4 + [y0]))
+    start = _Step(y0, first, times[0], dt, times[0], jnp.stack([y0 * 0] * 4 + [y0]))
 
-    def towards(at: Step, target: Array) -> tuple[Step, Array]:
-        def unfinished(state: tuple[Array, Step]) -> Array:
+    def towards(at: _Step, target: Array) -> tuple[_Step, Array]:
+        def unfinished(state: tuple[Array, _Step]) -> Array:
             count, now = state
             return (now.t < target) & (count < options.mxstep) & (now.dt > 0)
 
-        def advance(state: tuple[Array, Step]) -> tuple[Array, Step]:
+        def advance(state: tuple[Array, _Step]) -> tuple[Array, _Step]:
             return state[0] + 1, _advanced(slope, state[1], options)
 
         _, at = lax.while_loop(unfinished, advance, (jnp.int32(0), at))
@@ -269,7 +269,7 @@ def _size(x: Array) -> Array:
     return jnp.linalg.norm(x)
 
 
-def _advanced(slope: Callable[[Array, Array], Array], at: Step, options: Options) -> Step:
+def _advanced(slope: Callable[[Array, Array], Array], at: _Step, options: Options) -> _Step:
     """Return the state after a step, or with a smaller step if its error is too large."""
     h = at.dt.astype(at.y.dtype)
     stages, new = [at.slope], at.y
@@ -283,9 +283,9 @@ def _advanced(slope: Callable[[Array, Array], Array], at: Step, options: Options
     dt = jnp.clip(at.dt * _growth(ratio).astype(at.dt.dtype), 0, options.hmax)
     middle = at.y + h * _combined(MIDDLE, stages)
     polynomial = _quartic(at.y, new, middle, h * stages[0], h * stages[-1])
-    moved = Step(new, stages[-1], at.t + at.dt, dt, at.t, polynomial)
+    moved = _Step(new, stages[-1], at.t + at.dt, dt, at.t, polynomial)
     kept = at._replace(dt=dt)
-    return Step(*[jnp.where(accepted, x, y) for x, y in zip(moved, kept, strict=True)])
+    return _Step(*[jnp.where(accepted, x, y) for x, y in zip(moved, kept, strict=True)])
 
 
 def _combined(weights: Sequence[float], stages: Sequence[Array]) -> Array:

@@ -7,7 +7,7 @@ import pytest
 import effax
 import effax.numpy as jnp
 from effax.arrays.layout import Format, Layout
-from effax.drop_in import exporting, hijax, names, private, sparse, xla_metadata
+from effax.drop_in import exporting, hijax, names, private, xla_metadata
 from effax.ir.errors import NotSupported
 
 
@@ -22,12 +22,6 @@ def test_types_of_users_are_declared_and_refused_where_made() -> None:
     hijax.register_hitype(Positive, type)
     with pytest.raises(NotSupported, match=r"Make: user-defined types .*\n.*trees"):
         Make()
-
-
-def test_sparse_arrays_are_refused() -> None:
-    assert not isinstance(1.0, sparse.BCOO)
-    with pytest.raises(NotSupported, match="sparse arrays are not supported"):
-        sparse.BCOO.fromdense([[1.0]])
 
 
 def test_formats_compare_by_value() -> None:
