@@ -169,7 +169,8 @@ def _vector_norm(x: Array, ord: Order, axes: tuple[int, ...], keepdims: bool) ->
         return uf.magnitude(sum(real_square(x), axes, keepdims=keepdims))
     size = uf.absolute(x)
     if ord == np.inf:
-        return max(size, axes, keepdims=keepdims, initial=0)
+        # A start would share the derivative at 0.
+        return max(size, axes, keepdims=keepdims, initial=None if size.size else 0)
     if ord == -np.inf:
         return min(size, axes, keepdims=keepdims)
     if ord == 0:
@@ -192,7 +193,11 @@ def _matrix_norm(x: Array, ord: Order, axes: tuple[int, ...], keepdims: bool) ->
         if ord == "nuc":
             found = sum_of_values(last)
         else:
-            found = max(svdvals(last), -1, initial=0) if ord == 2 else min(svdvals(last), -1)
+            found = (
+                max(svdvals(last), -1, initial=None if x.size else 0)
+                if ord == 2
+                else min(svdvals(last), -1)
+            )
         return expand_dims(found, axes) if keepdims else found
     if ord not in (1, -1, np.inf, -np.inf):
         raise BadArgument(
@@ -203,7 +208,9 @@ def _matrix_norm(x: Array, ord: Order, axes: tuple[int, ...], keepdims: bool) ->
     summed, left = (rows, columns) if ord in (1, -1) else (columns, rows)
     sums = sum(uf.absolute(x), summed, keepdims=True)
     extreme = max if ord in (1, np.inf) else min
-    found = extreme(sums, left, keepdims=True, initial=0 if ord in (1, np.inf) else None)
+    found = extreme(
+        sums, left, keepdims=True, initial=0 if ord in (1, np.inf) and not x.size else None
+    )
     if keepdims:
         return found
     return reshape(found, [n for i, n in enumerate(found.shape) if i not in axes])
