@@ -4,7 +4,6 @@ from effax.arrays.namespace import public_names as _public_names
 from effax.scipy.special.bessel import *
 from effax.scipy.special.entropy import *
 from effax.scipy.special.gammas import *
-from effax.scipy.special.hypergeometric import *
 from effax.scipy.special.integrals import *
 from effax.scipy.special.normal import *
 from effax.scipy.special.plane import *
