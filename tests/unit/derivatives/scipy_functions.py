@@ -40,12 +40,6 @@ SPECIAL: Table = {
     **several(special, {"gamma of negative numbers": (-P, []), "multigammaln": (P + 1, [2])}),
     "polygamma": Call(lambda x: special.polygamma(2, x), (P,), compiled=False),
     "zeta": Call(lambda q: special.zeta(2.5, q), (P,), compiled=False),
-    "hyp1f1": Call(special.hyp1f1, (P, Q, X), order=1, compiled=False),
-    "hyp2f1": Call(
-        lambda a, b, x: special.hyp2f1(a, b, 2.5, x), (P, Q, U), order=1, compiled=False
-    ),
-    "wofz": Call(special.wofz, (X,), compiled=False),
-    "sph_harm_y": Call(lambda t, p: special.sph_harm_y(2, 1, t, p), (P, X), compiled=False),
     **on("erf erfc erfcx expit log_ndtr ndtr", special, X),
     "hyp1f1": Call(special.hyp1f1, (P, Q, X), order=1, compiled=False),
     "hyp2f1": Call(special.hyp2f1, (P, Q, P + 1, U), order=1, compiled=False),
