@@ -33,7 +33,7 @@ from effax.transforms.framework.pass_ import jaxpr_pass, rules_or_default
 from effax.transforms.framework.propagation import Mask
 from effax.transforms.framework.rules import RuleBuilder, RuleSet
 from effax.transforms.jet.rules import RULES
-from effax.transforms.jet.series import Taylor, constant, primal
+from effax.transforms.jet.series import Taylor, constant_series, primal
 from effax.transforms.jvp import check_tangents
 from effax.transforms.rules.common.arrays import zeros
 
@@ -58,7 +58,9 @@ def _jet(jaxpr: Jaxpr, series: Mask, order: int, instantiate: Mask, rules: RuleS
     b = RuleBuilder(rules, jaxpr.in_types)
     taylor = Taylor(b, rules, RULES, _nested)
     given = [
-        (v, *[b.bind(tangent_type(v.type)) for _ in range(order)]) if has else constant(v, order)
+        (v, *[b.bind(tangent_type(v.type)) for _ in range(order)])
+        if has
+        else constant_series(v, order)
         for v, has in zip(tuple(b.binders), series, strict=True)
     ]
     outs = taylor.run(jaxpr, given, order)

@@ -20,7 +20,7 @@ Series = tuple[Atom | None, ...]
 """Coefficients from that of order 0, which exists, up to the last; None for zeros."""
 
 
-def constant(x: Atom | None, order: int) -> Series:
+def constant_series(x: Atom | None, order: int) -> Series:
     """Return the series without coefficients of higher order."""
     return (x, *[None] * order)
 
@@ -90,7 +90,7 @@ class Taylor:
         env = dict(zip([v.id for v in jaxpr.binders], given, strict=True))
 
         def read(a: Atom) -> Series:
-            return constant(a, order) if isinstance(a, Lit) else env[a.id]
+            return constant_series(a, order) if isinstance(a, Lit) else env[a.id]
 
         for eqn in jaxpr.eqns:
             ins = [read(a) for a in eqn.ins]
@@ -111,12 +111,12 @@ class Taylor:
                 expected="a program without references",
                 remedy="discharge references first, or write `stop_gradient(value)`",
             )
-        return [constant(y, order) for y in self.b.emit(eqn.prim, [primal(x) for x in ins])]
+        return [constant_series(y, order) for y in self.b.emit(eqn.prim, [primal(x) for x in ins])]
 
     def apply(self, prim: Primitive, ins: Sequence[Series], order: int) -> list[Series]:
         """Return the results of a pure primitive on series."""
         if not any(c is not None for x in ins for c in x[1:]):
-            return [constant(y, order) for y in self.emit(prim, [primal(x) for x in ins])]
+            return [constant_series(y, order) for y in self.emit(prim, [primal(x) for x in ins])]
         rule = self.special.get(type(prim))
         return (
             self._by_derivative(prim, ins, order) if rule is None else rule(self, prim, ins, order)
@@ -134,7 +134,7 @@ class Taylor:
         return [
             (y, *[self.scaled(c, 1 / (k + 1)) for k, c in enumerate(next(moved))])
             if has
-            else constant(y, order)
+            else constant_series(y, order)
             for y, has in zip(outs, derived.out_tangents, strict=True)
         ]
 
@@ -151,7 +151,9 @@ class Taylor:
     ) -> list[Series]:
         """Return the tangents of a differentiated equation on series, and compute no more."""
         lits, steps, outs = derived.body
-        env: dict[int, Series] = dict(enumerate([*args, *[constant(x, order) for x in lits]]))
+        env: dict[int, Series] = dict(
+            enumerate([*args, *[constant_series(x, order) for x in lits]])
+        )
         asked = outs[derived.n_outs :]
         primals = len(args) - slopes
         first = [len(env)]
