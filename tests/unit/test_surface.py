@@ -90,6 +90,7 @@ WITHOUT_A_TYPE: Final = {
     "effax.experimental.io_callback": HOST,
     "effax.experimental.jet.jet": STRUCTURE,
     "effax.experimental.ode.odeint": STRUCTURE,
+    "effax.experimental.sparse.BCOO": STRUCTURE,
     "effax.experimental.sparse.grad": STRUCTURE,
     "effax.experimental.sparse.value_and_grad": STRUCTURE,
     "effax.export.Exported": HOST,
