@@ -169,8 +169,7 @@ def _vector_norm(x: Array, ord: Order, axes: tuple[int, ...], keepdims: bool) ->
         return uf.magnitude(sum(real_square(x), axes, keepdims=keepdims))
     size = uf.absolute(x)
     if ord == np.inf:
-        # A start would share the derivative at 0.
-        return max(size, axes, keepdims=keepdims, initial=None if size.size else 0)
+        return _largest(size, axes, keepdims)
     if ord == -np.inf:
         return min(size, axes, keepdims=keepdims)
     if ord == 0:
@@ -184,6 +183,12 @@ def _vector_norm(x: Array, ord: Order, axes: tuple[int, ...], keepdims: bool) ->
     return uf.where(zero, power(uf.masked(zero, total, 1), 1.5), root)
 
 
+def _largest(x: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
+    """Return the largest magnitude: 0 for none, which would share derivatives with others at 0."""
+    is_empty = any(x.shape[axis] == 0 for axis in axes)
+    return max(x, axes, keepdims=keepdims, initial=0 if is_empty else None)
+
+
 def _matrix_norm(x: Array, ord: Order, axes: tuple[int, ...], keepdims: bool) -> Array:
     rows, columns = axes
     if ord in ("fro", "f"):
@@ -193,11 +198,8 @@ def _matrix_norm(x: Array, ord: Order, axes: tuple[int, ...], keepdims: bool) ->
         if ord == "nuc":
             found = sum_of_values(last)
         else:
-            found = (
-                max(svdvals(last), -1, initial=None if x.size else 0)
-                if ord == 2
-                else min(svdvals(last), -1)
-            )
+            values = svdvals(last)
+            found = _largest(values, (-1,), False) if ord == 2 else min(values, -1)
         return expand_dims(found, axes) if keepdims else found
     if ord not in (1, -1, np.inf, -np.inf):
         raise BadArgument(
@@ -207,10 +209,7 @@ def _matrix_norm(x: Array, ord: Order, axes: tuple[int, ...], keepdims: bool) ->
         )
     summed, left = (rows, columns) if ord in (1, -1) else (columns, rows)
     sums = sum(uf.absolute(x), summed, keepdims=True)
-    extreme = max if ord in (1, np.inf) else min
-    found = extreme(
-        sums, left, keepdims=True, initial=0 if ord in (1, np.inf) and not x.size else None
-    )
+    found = _largest(sums, (left,), True) if ord in (1, np.inf) else min(sums, left, keepdims=True)
     if keepdims:
         return found
     return reshape(found, [n for i, n in enumerate(found.shape) if i not in axes])

@@ -23,10 +23,10 @@ def test_a_signature_has_types_effects_and_captures_with_the_names_of_the_user()
     found = jax.signature_of(step)({"w": struct}, jax.new_ref(jnp.zeros(2)))
     assert str(found) == (
         "step(params['w']: f32[], out_ref: Ref{f32[2]}) -> (f32[2]) "
-        "!{read table, write table, read out_ref} "
+        "!{accum table, read out_ref} "
         "capturing table: Ref{f32[3]}, scale: f32[2]"
     )
-    assert found.captures[0].effects == ("read", "write")
+    assert found.captures[0].effects == ("accum",)
     assert found.inputs[0].effects == () and found.inputs[1].effects == ("read",)
     assert not found.is_pure
     assert table[0] == 0.0
@@ -86,13 +86,13 @@ def test_captures_are_called_as_the_user_calls_them() -> None:
     def scaled(x):  # type: ignore[no-untyped-def]
         return x * ref[0]
 
-    shown = "read self.count write self.count: self.count self.layers[0]['w']"
+    shown = "accum self.count: self.count self.layers[0]['w']"
     assert captured(model.step, 1.0) == f"step {shown}"
     assert captured(model, 1.0) == f"Model {shown}"
     both = captured(lambda x: inner(x) + TABLE[0], 1.0)
     assert both == "<lambda> read ref write ref read TABLE: ref TABLE"
-    assert captured(partial(add, ref), 1.0) == "add read r write r: r y"
-    assert captured(partial(partial(add, x=1.0), r=ref)) == "add read r write r: r y"
+    assert captured(partial(add, ref), 1.0) == "add accum r: r y"
+    assert captured(partial(partial(add, x=1.0), r=ref)) == "add accum r: r y"
     assert captured(wraps(inner)(partial(inner)), 1.0) == "inner read ref write ref: ref"
     assert captured(jax.jit(inner), 1.0) == "inner read ref write ref: ref"
     assert captured(jax.vmap(scaled), ONES) == "scaled read ref: ref"
@@ -155,11 +155,12 @@ def update(state, x):  # type: ignore[no-untyped-def]
 def test_the_references_of_a_tree_are_listed_as_one() -> None:
     effects = jax.effects_of(jax.jit(update))(training_state(), 1.0)
     shown = (
-        "{read,write state['m'].* (24 refs), read state['p']['w0'], "
-        "read state['v'].* (24 refs), read,accum state['p'].* (23 of 24 refs)}"
+        "{accum state['m']['w0'], read,accum state['m'].* (23 of 24 refs), "
+        "read,accum state['p'].* (23 of 24 refs), read state['p']['w0'], "
+        "read state['v'].* (24 refs)}"
     )
     assert str(effects) == repr(effects) == shown
-    assert NamedEffect("write", "state['m']['w17']") in effects and len(effects) == 119
+    assert NamedEffect("accum", "state['m']['w17']") in effects and len(effects) == 118
 
 
 def test_a_long_signature_is_grouped_and_wrapped_and_prints_in_full_on_demand() -> None:
@@ -168,13 +169,14 @@ def test_a_long_signature_is_grouped_and_wrapped_and_prints_in_full_on_demand() 
         "update(state['m'].*: 24 refs, state['p'].*: 24 refs, state['v'].*: 24 refs, x: ~f32[])"
         " -> (result['old'].*: 24 arrays, result['x']: ~f32[])\n"
         "!{\n"
-        "    read,write state['m'].* (24 refs),\n"
+        "    accum state['m']['w0'],\n"
+        "    read,accum state['m'].* (23 of 24 refs),\n"
+        "    read,accum state['p'].* (23 of 24 refs),\n"
         "    read state['p']['w0'],\n"
         "    read state['v'].* (24 refs),\n"
-        "    read,accum state['p'].* (23 of 24 refs),\n"
         "}"
     )
     full = found.full()
     assert full.count("Ref{f32[2]}") == 72 and "result['old']['w7']: f32[2]" in full
-    assert "\n    write state['m']['w7'],\n" in full
+    assert "\n    accum state['m']['w7'],\n" in full
     assert found.result_names[-1] == "result['x']"

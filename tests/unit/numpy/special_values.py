@@ -99,7 +99,28 @@ def reciprocal(x: np.ndarray) -> np.ndarray:
     return np.asarray(np.where(x == 0, np.copysign(np.inf, x.real), np.reciprocal(x)))
 
 
-OWN: dict[str, Callable[..., Any]] = {"sinc": sinc, "log1p": log1p, "reciprocal": reciprocal}
+def floor_divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return floor(x/y), at infinities as in the Array API, where NumPy returns nan and -1."""
+    found = np.floor_divide(x, y)
+    return np.asarray(
+        np.where(np.isinf(x) | np.isinf(y), np.floor(x / y), found)
+        if x.dtype.kind == "f"
+        else found
+    )
+
+
+def divmod_(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return :func:`floor_divide`, and the rest."""
+    return floor_divide(x, y), np.remainder(x, y)
+
+
+OWN: dict[str, Callable[..., Any]] = {
+    "divmod": divmod_,
+    "floor_divide": floor_divide,
+    "log1p": log1p,
+    "reciprocal": reciprocal,
+    "sinc": sinc,
+}
 IN_THE_DTYPE = ("nextafter", "nan_to_num")
 
 

@@ -96,7 +96,7 @@ def test_breaks_stop_before_an_equation(session: Session) -> None:
     assert writes.value("state['w']").tolist() == [1, 0]
     assert writes.go().go().has_ended
 
-    inside = first.clear().break_at("g")
+    inside = first.clear().break_at("f")
     assert inside.breaks[-1].text == "equation 3"
     assert inside.go().state.frame.at == 3
     assert session.break_at(equation=2).go().state.frame.at == 2

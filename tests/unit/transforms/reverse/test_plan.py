@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,9 +13,10 @@ from effax.ir import prims
 from effax.ir.build import Builder
 from effax.ir.errors import NotApplicable, TransformError
 from effax.ir.eval.numpy import evaluate
-from effax.ir.syntax import Jaxpr
+from effax.ir.primitive import Primitive
+from effax.ir.syntax import Atom, Jaxpr
 from effax.testing.laws.reverse import reverse_is_linearize_then_transpose
-from effax.transforms.framework.rules import RuleSet, Unsupported
+from effax.transforms.framework.rules import JvpOut, RuleBuilder, RuleSet, Unsupported
 from effax.transforms.reverse.engine import reverse
 from effax.transforms.reverse.plan import Composed, Fused, plan_reverse
 from effax.transforms.rules.default import DEFAULT_RULES
@@ -68,16 +69,18 @@ def test_composed_for_an_effect_of_a_derivative() -> None:
 
 
 def test_composed_for_a_rule_that_changes_a_type() -> None:
-    @effax.custom_jvp
-    def f(x: Any) -> Any:
-        return enp.sin(x)
+    def strong(
+        b: RuleBuilder,
+        prim: Primitive,
+        primals: Sequence[Atom],
+        tangents: Sequence[Atom | None],
+    ) -> JvpOut:
+        return JvpOut([b(prims.ConvertElementType(p.F32.dtype), b(prim, *primals))], tangents)
 
-    @f.defjvp
-    def _(primals: Any, tangents: Any) -> Any:
-        return enp.sin(enp.float32(primals[0])), tangents[0]
-
-    jaxpr = made(f, 1.0)
-    assert reason_of(jaxpr, True) == "the jvp rule of custom_jvp_call changes the type of a result"
+    rules = RULES.extend(prims.Sin, replace(RULES.of(prims.Sin()), jvp=strong))
+    plan = plan_reverse(made(enp.sin, 1.0), [True], [True], rules)
+    assert isinstance(plan, Composed)
+    assert plan.reason == "the jvp rule of sin changes the type of a result"
 
 
 def test_composed_for_a_cotangent_that_is_not_used() -> None:
