@@ -73,6 +73,10 @@ class OnDevice:
         """Return False: no array is bound to a device."""
         return False
 
+    def is_ready(self) -> bool:
+        """Return True: calls return when they are done."""
+        return True
+
     def _array(self) -> Array:
         return cast("Array", self)
 

@@ -110,7 +110,7 @@ def context() -> ir.Context:
     """Return an MLIR context with the dialects of modules."""
     from jaxlib.mlir import ir
     from jaxlib.mlir._mlir_libs import _jax_mlir_ext
-    from jaxlib.mlir.dialects import chlo, stablehlo
+    from jaxlib.mlir.dialects import chlo, sdy, stablehlo
 
     dialects = ir.DialectRegistry()
     _jax_mlir_ext.register_dialects(dialects)
@@ -119,6 +119,7 @@ def context() -> ir.Context:
     made.load_all_available_dialects()
     stablehlo.register_dialect(made)
     chlo.register_dialect(made)
+    sdy.register_dialect(made)
     return made
 
 

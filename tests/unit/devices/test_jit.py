@@ -90,7 +90,9 @@ def test_options_decide_placements() -> None:
         f(np.ones((3, 4)))
     outer = jax.jit(lambda a: f(a) * 2)
     assert outer(X).sharding == over(None, "y")
-    compiled = f.lower(X).compile()
+    lowered = f.lower(X)
+    assert "sdy.mesh" in lowered.as_text() and "sdy" in str(lowered.compiler_ir("stablehlo"))
+    compiled = lowered.compile()
     assert compiled.input_shardings == ((over("x"),), {})
     assert compiled.output_shardings == over(None, "y") == compiled(X).sharding
 
