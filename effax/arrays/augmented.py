@@ -65,7 +65,12 @@ def summand(ref: Ref, chain: tuple[object, ...], value: object) -> SumOfRead | N
         return None
     read, trace = cast("ReadOfPart", total.read), current_trace()
     assert type(value) is TracedArray
-    if trace is not value.owner or read.ref is not ref or not _equal_indices(read.chain, chain):
+    if (
+        trace is None
+        or trace is not value.owner
+        or read.ref is not ref
+        or not _equal_indices(read.chain, chain)
+    ):
         return None
     kept = value.type.shape == read.at.shape and value.type.dtype == ref.dtype
     if not kept or family(ref.dtype) not in NUMBERS or not read.at.is_distinct(ref.shape):

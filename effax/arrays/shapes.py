@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -60,7 +60,7 @@ def _resolved(x: Array, shape: int | Sequence[int]) -> Shape:
     if type(shape) is tuple and all(type(n) is int and n >= 0 for n in shape):
         sizes: list[int] = list(shape)
     else:
-        named = [shape] if hasattr(shape, "__index__") else list(shape)
+        named = list(shape) if isinstance(shape, Iterable) else [shape]
         sizes = [static_int(n, "a size in the shape of reshape") for n in named]
     if -1 not in sizes:
         return tuple(sizes)

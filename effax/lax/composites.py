@@ -13,7 +13,7 @@ from effax.arrays.array import Array
 from effax.arrays.axes import static_int
 from effax.arrays.binding import bind
 from effax.arrays.trace_cache import trace_operands
-from effax.ir.errors import BadArgument, LeakedTracer
+from effax.ir.errors import BadArgument, LeakedTracer, RefError
 from effax.ir.prims import Composite
 from effax.lax.carries import call_tree
 from effax.lax.leaves import leaves_of
@@ -62,6 +62,12 @@ def composite(decomposition: Callable[..., T], name: str, version: int = 0) -> C
         operands = leaves_of(args, "args")
         of = partial(decomposition, **attributes)
         flat = trace_operands(of, call_tree(*operands.treedef.children()), operands, name)
+        if flat.jaxpr.effects:
+            raise RefError(
+                f"the decomposition of {name} has effects",
+                expected="a function of arrays",
+                found=str(flat.jaxpr.effects),
+            )
         prim = Composite(flat.jaxpr, name, text, number)
         return cast(T, tree.unflatten(flat.out_tree, bind(prim, *flat.consts, *operands.leaves)))
 

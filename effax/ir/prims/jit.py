@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from effax.ir.errors import RefError
 from effax.ir.eval.spmd import Devices, Each, evaluate_spmd
 from effax.ir.primitive import Primitive, Region, Typing, Value
 from effax.ir.prims.common.subjaxpr_checks import check_call, check_no_ref_results
@@ -72,6 +71,8 @@ class Jit(Primitive):
 class Composite(Jit):
     """A call of a program that a compiler may replace by an operation of the same meaning.
 
+    A program with effects, such as prints that a pass added, is called as it is.
+
     Attributes:
         attributes: text of the attributes, as StableHLO writes them.
         version: version of the operation's meaning.
@@ -81,16 +82,6 @@ class Composite(Jit):
     version: int = 0
     name: ClassVar[str] = "composite"
     is_call: ClassVar[bool] = False
-
-    def typing(self, *ins: Type) -> Typing:
-        made = Jit.typing(self, *ins)
-        if made.effects:
-            raise RefError(
-                f"the decomposition of {self.label} has effects",
-                expected="a function of arrays",
-                found=str(made.effects),
-            )
-        return made
 
     def with_constants(self, jaxprs: Sequence[Jaxpr], n: int) -> None:
         return None

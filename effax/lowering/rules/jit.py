@@ -15,6 +15,8 @@ def jit(w: Writer, prim: p.Jit, ins: Sequence[Val]) -> Sequence[Val]:
 
 
 def composite(w: Writer, prim: p.Composite, ins: Sequence[Val]) -> Sequence[Val]:
+    if prim.jaxpr.effects:
+        return jit(w, prim, ins)
     named = f"composite_attributes = {{{prim.attributes}}}, " if prim.attributes else ""
     version = f", version = {prim.version} : i32" if prim.version else ""
     head = f"stablehlo.composite {quoted(prim.label)}"

@@ -7,7 +7,6 @@ Sources: D. E. G. Hare, "Computing the principal branch of log-gamma" (1997); J.
 from __future__ import annotations
 
 import math
-from functools import cache
 from typing import Final
 
 import numpy as np
@@ -17,6 +16,7 @@ from effax import numpy as jnp
 from effax.arrays.array import Array, ArrayLike
 from effax.ir.dtypes import is_complex
 from effax.ir.errors import IllTyped
+from effax.ir.state import cached
 from effax.scipy.formulas import numbers
 
 __all__ = ["wofz"]
@@ -82,7 +82,7 @@ def _log_sine(z: Array) -> Array:
 _TERMS: Final = 40
 
 
-@cache
+@cached(1)
 def _weideman() -> tuple[float, tuple[float, ...]]:
     """Return the scale and the coefficients, the highest power first."""
     n = _TERMS

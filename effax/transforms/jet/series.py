@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from effax.ir.errors import EffaxError, TransformError
+from effax.ir.errors import EffaxError, NotApplicable, TransformError
 from effax.ir.primitive import Primitive
 from effax.ir.prims import Add, ConvertElementType
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
@@ -105,8 +105,10 @@ class Taylor:
     def _equation(self, eqn: Eqn, ins: Sequence[Series], order: int) -> list[Series]:
         if not eqn.effects.effects:
             return self.apply(eqn.prim, ins, order)
-        if any(c is not None for x in ins for c in x[1:]):
-            raise TransformError(
+        # An effect without results, such as a print, is that of the primal values.
+        is_moved = any(c is not None for x in ins for c in x[1:])
+        if is_moved and (eqn.outs or eqn.effects.refs):
+            raise NotApplicable(
                 f"jet: {eqn.prim.name} has effects on a value with a series",
                 expected="a program without references",
                 remedy="discharge references first, or write `stop_gradient(value)`",

@@ -480,8 +480,9 @@ WITHOUT: dict[str, dict[str, str]] = {
             "right_shift searchsorted signbit unique unravel_index",
             CREATES: "arange diag_indices empty empty_like eye identity indices ix_ ones ones_like "
             "tri tril_indices triu_indices zeros zeros_like",
-            DESCRIBES: "broadcast_shapes can_cast einsum_path finfo iinfo iscomplexobj isdtype "
-            "isrealobj isscalar issubdtype ndim promote_types result_type shape size",
+            DESCRIBES: "__array_namespace_info__ broadcast_shapes can_cast einsum_path finfo iinfo "
+            "iscomplexobj isdtype isrealobj isscalar issubdtype ndim promote_types result_type "
+            "shape size",
         }
     ),
     "numpy.linalg": reasons({EXACT: "matrix_rank"}),

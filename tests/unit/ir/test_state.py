@@ -36,6 +36,7 @@ VALUES = {
     "effax.drop_in.mlir.func",
     "effax.drop_in.mlir.hlo",
     "effax.drop_in.mlir.ir",
+    "effax.experimental.jet.zero_series",
     "effax.lax.branches._ABSENT",
     "effax.numpy.grids.c_",
     "effax.numpy.grids.mgrid",

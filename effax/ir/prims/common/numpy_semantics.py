@@ -365,8 +365,11 @@ def clamp(low: Value, x: Value, high: Value) -> Value:
 
 def convert(x: Value, dtype: DType) -> Value:
     """Convert as XLA does: floats saturate into integers, and nan becomes 0."""
-    if family(dtype) not in ("int", "uint") or not is_float(x.dtype):
-        return x.astype(dtype)
+    ints = ("int", "uint")
+    if family(dtype) not in ints or not is_float(x.dtype):
+        # The integers of ml_dtypes have at most 4 bits, and are not cast to each other.
+        both = x.dtype.isbuiltin == 2 and family(x.dtype) in ints and family(dtype) in ints
+        return (x.astype(np.int8) if both else x).astype(dtype)
     low, high = int_bounds(dtype)
     wide = np.trunc(np.where(np.isnan(x), 0, x.astype(np.float64)))
     # The greatest 64-bit integer is not a float: values that round up to it are set afterwards.

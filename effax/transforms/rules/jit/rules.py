@@ -7,17 +7,20 @@ from typing import Final
 
 from effax.ir.prims import Composite, Jit
 from effax.ir.syntax import Atom
+from effax.ir.types import Type
 from effax.transforms.framework.rules import (
     NO_RULES,
     BatchBuilder,
     BatchOut,
+    DischargeOut,
     JvpOut,
     Linear,
+    PartialEvalOut,
+    Policy,
     RuleBuilder,
     Rules,
     RuleSet,
 )
-from effax.transforms.rules.common.generic_rules import array_rules
 from effax.transforms.rules.jit.discharge import call_discharge
 from effax.transforms.rules.jit.jvp import call_jvp
 from effax.transforms.rules.jit.partial_eval import jit_split
@@ -43,6 +46,22 @@ def _batch(
     return call_batch(b, prim.plain(), ins, batched, size)
 
 
+def _split(
+    rules: RuleSet,
+    prim: Composite,
+    in_types: tuple[Type, ...],
+    known: tuple[bool, ...],
+    policy: Policy | None,
+) -> PartialEvalOut | None:
+    return jit_split(rules, prim.plain(), in_types, known, policy)
+
+
+def _discharge(
+    b: RuleBuilder, prim: Composite, ins: Sequence[Atom], is_ref: Sequence[bool]
+) -> DischargeOut:
+    return call_discharge(b, prim.plain(), ins, is_ref)
+
+
 RULES: Final[RuleSet] = NO_RULES.extend(
     Jit,
     Rules(
@@ -52,4 +71,7 @@ RULES: Final[RuleSet] = NO_RULES.extend(
         split=jit_split,
         discharge=call_discharge,
     ),
-).extend(Composite, array_rules(_jvp, _transpose, _batch))
+).extend(
+    Composite,
+    Rules(jvp=_jvp, transpose=_transpose, batch=_batch, split=_split, discharge=_discharge),
+)
