@@ -25,7 +25,7 @@ from effax.lowering.xla.backend import (
 from effax.lowering.xla.host import HostCall, HostCalls, parsed, running
 from effax.lowering.xla.lapack import prepare_for
 from effax.lowering.xla.memory import trim
-from effax.lowering.xla.placement import handler_at, places_of
+from effax.lowering.xla.placement import Placement, handler_at, places_of
 
 if TYPE_CHECKING:
     from jaxlib import _jax
@@ -138,11 +138,15 @@ class Executable:
         self.loaded: _jax.LoadedExecutable = loaded
         self.n_args: int = n_args
         self.out_types: tuple[ArrayType, ...] = tuple(out_types)
-        self.devices = devices
+        self.devices: tuple[Device, ...] = devices
         found: Sequence[object] = loaded.get_parameter_shardings() or () if devices else ()
-        self.in_places = places_of(found, devices, in_types if devices else ())
+        self.in_places: tuple[Placement, ...] = places_of(
+            found, devices, in_types if devices else ()
+        )
         found = loaded.get_output_shardings() or () if devices else ()
-        self.out_places = places_of(found, devices, out_types if devices else ())
+        self.out_places: tuple[Placement, ...] = places_of(
+            found, devices, out_types if devices else ()
+        )
         self._host_calls = host_calls
         made = _host_runner(self, host_calls) if host_calls is not None else None
         self.run: Final = made or (_device_runner(self) if devices else _runner(self))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Final, cast, final
+from typing import TYPE_CHECKING, Final, Protocol, cast, final
 
 import numpy as np
 
@@ -129,7 +129,16 @@ def replicated(devices: tuple[Device, ...], ndim: int) -> Placement:
     return placement_over(devices, (1,) * ndim, (tuple(range(len(devices))),))
 
 
-def placement_of(hlo: HloSharding, devices: tuple[Device, ...], ndim: int) -> Placement:
+class DeviceTiles(Protocol):
+    """The sharding of an array in an executable of XLA."""
+
+    def is_replicated(self) -> bool: ...
+    def is_tiled(self) -> bool: ...
+    def tile_assignment_dimensions(self) -> Sequence[int]: ...
+    def tile_assignment_devices(self) -> Sequence[int]: ...
+
+
+def placement_of(hlo: DeviceTiles, devices: tuple[Device, ...], ndim: int) -> Placement:
     """Return the placement that XLA chose. Raises LoweringError for one that is not of parts."""
     if hlo.is_replicated() or len(devices) == 1:
         return replicated(devices, ndim)

@@ -155,5 +155,3 @@ def test_wrong_arguments_are_refused() -> None:
         jnp.cumulative_sum(X)
     with pytest.raises(IllTyped, match="expects a matrix"):
         jnp.tril_indices_from(X[0])
-    with pytest.raises(BadArgument, match="matrices"):
-        jnp.r_["r", X]
