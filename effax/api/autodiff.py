@@ -30,7 +30,9 @@ from effax.api.vjp import only_outs
 from effax.arrays.argument_checks import argument_positions, check_callable
 from effax.arrays.array import Array
 from effax.arrays.binding import run
+from effax.arrays.creation import ones
 from effax.arrays.device_array import DeviceArray
+from effax.arrays.promotion import converted
 from effax.arrays.rules.values import retried_on_values
 from effax.arrays.tangents import tangent_for, zero_of
 from effax.arrays.tracing import like, shown_tree
@@ -38,6 +40,7 @@ from effax.arrays.transformed import transformed
 from effax.ir.dtypes import DType
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.state import cached
+from effax.ir.trace import current_trace
 from effax.ir.types import array_type, is_inexact
 from effax.transforms.framework.runner import unwrap
 from effax.transforms.jvp import jvp as jvp_pass
@@ -171,6 +174,9 @@ class _Gradient:
 
 def _one(dtype: DType) -> Array:
     """Return the cotangent of a result; its dtype is the result's also where 64 bits are off."""
+    if current_trace() is not None:
+        # A literal of the program, where a value would be a constant.
+        return converted(ones((), dtype), dtype, False)
     # A value that only this cotangent has: the gradient may be the cotangent itself.
     return DeviceArray(np.ones((), dtype), array_type((), dtype))
 

@@ -69,7 +69,7 @@ def slopes(*formulas: Formula) -> Callable[[Formula], Differentiated]:
 @cached(maxsize=1 << 10)
 def _call(f: Differentiated, types: tuple[ArrayType, ...]) -> CustomJvp:
     program = program_of(lambda *xs: [f.function(*xs)], f.name, *types)
-    return CustomJvp(program, SlopeRule(f, types), 0, f.name)
+    return CustomJvp(program, SlopeRule(f, types, f.name), 0, f.name)
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,7 @@ class SlopeRule(ForwardRule):
 
     f: Differentiated
     types: tuple[ArrayType, ...]
+    label: str
 
     def __call__(self, given: tuple[bool, ...], /) -> SparseJvp:
         n = len(self.types)

@@ -71,7 +71,7 @@ def test_a_gpt_trains_and_its_step_is_drawn_counted_optimized_and_debugged(tmp_p
     assert report.found.equation.prim.name == "mul" and report.found.element == (0, 0, 0)
     assert report.found.equation.source.function == "norm"
     page = (tmp_path / "step.html").read_text("utf-8")
-    assert "state[&#x27;params&#x27;].* (10 refs)" in page
+    assert "state[&#x27;params&#x27;][&#x27;block0&#x27;].* (6 refs)" in page
     assert (tmp_path / "step.svg").is_file() and (tmp_path / "memory.svg").is_file()
 
 

@@ -78,7 +78,7 @@ def test_references_and_results_are_grouped_by_their_paths(step: Jaxpr) -> None:
     tip = next(found for found in titles(svg) if found.startswith("result['norms']['h0']['b']"))
     assert "result['norms']['h17']['w']: " in tip
     page = show.html(step)
-    assert "read,write state[&#x27;params&#x27;].* (54 refs)" in page
+    assert "accum state[&#x27;params&#x27;].* (54 refs)" in page
     assert 'is state[&#x27;params&#x27;][&#x27;h3&#x27;][&#x27;w&#x27;]"' in page
     whole = show.timeline(step)
     assert [e.text for e in elements(whole, "fx-l")][:1] == ["state['m'].* (54 refs)"]

@@ -69,7 +69,7 @@ def test_a_predicate_is_met_often() -> None:
         """The program meets the predicate."""
         assert any(isinstance(place.eqn.prim, Scan | While) for place in walk(jaxpr))
 
-    check_law(looped, focus=reads_what_no_equation_writes, seed=2, examples=3)
+    check_law(looped, focus=reads_what_no_equation_writes, seed=3, examples=3)
 
 
 @pytest.mark.slow

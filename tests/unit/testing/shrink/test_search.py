@@ -190,7 +190,9 @@ def test_one_fault_is_reported_once() -> None:
     wrong = replace(DEFAULT_RULES.rules[p.Sin], batch=reversed_elements)
     passes = Passes(DEFAULT_RULES.extend(p.Sin, wrong))
     only = ["vmap_commutes_with_jvp", "vmap_is_stacking", "jvp_keeps_values"]
-    broken = reported(lambda: check_laws(passes, only=only, focus="math.smooth", examples=99))
+    broken = reported(
+        lambda: check_laws(passes, only=only, focus="math.smooth", examples=99, seed=1)
+    )
     assert broken.law.name == "vmap_is_stacking"
     assert "vmap_commutes_with_jvp" in broken.others
     assert str(broken).count("As a test:") == 1
