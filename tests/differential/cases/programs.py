@@ -110,7 +110,7 @@ def fori_loops(jax: Any, jnp: Any) -> object:
 def references(jax: Any, jnp: Any) -> object:
     def f(ref: Any, i: Any) -> Any:
         ref[2] = i
-        ref[0] += 1.0
+        ref[0] *= 3.0
         ref[...] = ref[...] * 2.0
         return ref[1:3]
 
@@ -120,7 +120,7 @@ def references(jax: Any, jnp: Any) -> object:
 def internal_references(jax: Any, jnp: Any) -> object:
     def f(x: Any) -> Any:
         ref = jax.new_ref(x)
-        ref[...] += 1.0
+        ref[...] *= 3.0
         return jax.freeze(ref)
 
     return program(jax.make_jaxpr(f)(jnp.zeros(4)))
