@@ -14,6 +14,7 @@ from effax.arrays import conversion
 from effax.ir import prims as p
 from effax.ir import syntax
 from effax.ir.errors import EffaxError
+from effax.ir.indexing import Pick
 from effax.ir.prims import sort
 from effax.ir.state import clear_caches
 from effax.lax import elementwise
@@ -174,8 +175,8 @@ FAULTS: Final = {
     ),
     "positions that are not wrapped": Fault(
         index,
-        "wrapped",
-        unchanged,
+        "wrapping_pick",
+        lambda at: Pick(None),
         values.test_negative_positions_of_take_along_axis_count_from_the_end,
     ),
     "narrow positions": Fault(
