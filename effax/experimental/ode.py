@@ -117,10 +117,10 @@ def odeint(
     leaves, structure = tree.flatten((arrays, tuple(consts)))
 
     def field(y: Array, time: Array, others: Sequence[Array]) -> Array:
-        own, held = cast(
+        own, captured = cast(
             "tuple[tuple[object, ...], tuple[object, ...]]", tree.unflatten(structure, others)
         )
-        slope, _ = ravel_pytree(closed(unravel(y), time, *own, *held))
+        slope, _ = ravel_pytree(closed(unravel(y), time, *own, *captured))
         if slope.shape != y.shape:
             raise IllTyped("func returns another structure than y0", str(y.type), str(slope.type))
         return slope.astype(y.dtype)

@@ -82,7 +82,7 @@ def map_coordinates(
         value = jnp.where(valid, image[tuple(indices)], jnp.asarray(cval, image.dtype))
         total = total + weight * value
     if jnp.issubdtype(image.dtype, jnp.integer):
-        # Halves are rounded away from 0, as in SciPy.
+        # Ties are rounded away from 0, as in SciPy.
         total = jnp.trunc(total + jnp.copysign(0.5, total))
     return total.astype(image.dtype)
 

@@ -162,7 +162,7 @@ class Rotation:
 
     @property
     def single(self) -> bool:
-        """Whether this is one rotation."""
+        """Return whether this is one rotation."""
         return self.quat.ndim == 1
 
 
