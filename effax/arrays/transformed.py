@@ -29,7 +29,7 @@ MOST_EQUATIONS: Final = 1000
 """The most equations of a program that is kept."""
 
 _kept: Final[dict[Jaxpr, tuple[Jaxpr, dict[Hashable, object]]]] = {}
-"""Of equal programs the one that was traced last, and its results by transformation."""
+"""The last traced of equal programs, and its results by transformation."""
 
 _lock: Final = RLock()
 

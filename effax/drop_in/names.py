@@ -23,9 +23,9 @@ __all__ = [
 
 Backend = Client
 Saveable = True
-"""What a policy of ``checkpoint`` returns for a value that is saved."""
+"""The result of a policy of ``checkpoint`` for a value that is saved."""
 Recompute = False
-"""What it returns for another one."""
+"""The result of a policy of ``checkpoint`` for a value that is recomputed."""
 host_count = process_count
 host_id = process_index
 host_ids = process_indices

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jaxlib.xla_client import HloSharding
 
 Index = tuple[slice, ...]
-"""Where a part is in the whole array."""
+"""The position of a part in the whole array, one slice an axis."""
 
 
 @final
