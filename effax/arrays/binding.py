@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final, cast
+from typing import cast
 
 import numpy as np
 
@@ -190,7 +190,7 @@ def _evaluated(
     # A primitive that only moves elements computes no invalid value, such as a constant inf.
     if config.watched and prim.flops_per_element:
         results: Sequence[Value] = evaluate_watched(prim, values, args, types)
-    elif prim.name in MAY_COMPILE:
+    elif prim.may_compile:
         from effax.arrays.compiled_evaluation import evaluate_or_compile
 
         results = evaluate_or_compile(prim, tuple([a.type for a in args]), values, args)
@@ -198,13 +198,6 @@ def _evaluated(
         with np.errstate(all="ignore"):
             results = prim.evaluate(*values)
     return [wrap(np.asarray(r), t) for r, t in zip(results, types, strict=True)]
-
-
-MAY_COMPILE: Final = frozenset({
-    "cholesky", "conv_general_dilated", "dot_general", "eigh", "lu", "qr", "scan", "svd",
-    "triangular_solve", "while",
-})  # fmt: skip
-"""The names of primitives that may run compiled (:mod:`effax.arrays.compiled_evaluation`)."""
 
 
 def evaluate_watched(
@@ -235,7 +228,7 @@ def run(jaxpr: Jaxpr, args: Sequence[Operand]) -> list[Array]:
         watched = config.watched
         if watched:
             results = run_watched(jaxpr, values, watched)
-        elif any(eqn.prim.name in MAY_COMPILE for eqn in jaxpr.eqns):
+        elif any(eqn.prim.may_compile for eqn in jaxpr.eqns):
             from effax.arrays.compiled_evaluation import evaluate_program
 
             results = evaluate_program(jaxpr, values)

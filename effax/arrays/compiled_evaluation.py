@@ -22,27 +22,11 @@ from effax.ir.analysis.queries import size
 from effax.ir.build import Builder, typing_of
 from effax.ir.eval.numpy import evaluate, literal_value, prepare
 from effax.ir.primitive import Primitive, Value
-from effax.ir.prims import (
-    Cholesky,
-    ConvGeneralDilated,
-    DotGeneral,
-    Eigh,
-    Lu,
-    Qr,
-    Scan,
-    Svd,
-    TriangularSolve,
-    While,
-)
+from effax.ir.prims import Scan, While
 from effax.ir.state import cached
 from effax.ir.syntax import Atom, Jaxpr, Lit
 from effax.ir.types import ArrayType, RefType, Type
 from effax.lowering.program import CompiledProgram, compile_program, known_program
-
-PRODUCTS: Final = (
-    DotGeneral, ConvGeneralDilated, Cholesky, Eigh, Lu, Qr, Svd, TriangularSolve,
-)  # fmt: skip
-"""Primitives of which many operations are compiled."""
 
 FLOPS: Final = 1 << 20
 """The operations from which a product is compiled: NumPy's threads begin about there."""
@@ -65,7 +49,7 @@ def evaluate_or_compile(
     if isinstance(prim, While) and _compiles(prim, types):
         program = known_program(_application(prim, types))
         return _looped(prim, types, values) if program is None else _run(program, values)
-    heavy = isinstance(prim, (*PRODUCTS, Scan)) and _is_heavy(prim, types)
+    heavy = prim.may_compile and not isinstance(prim, While) and _is_heavy(prim, types)
     program = _program(prim, types) if heavy else None
     if program is not None:
         return _run(program, values, operands)
@@ -105,8 +89,9 @@ def _is_heavy(prim: Primitive, types: tuple[Type, ...]) -> bool:
 def _has_product(jaxpr: Jaxpr) -> bool:
     """Return whether a program has a heavy product, at its top level."""
     return any(
-        type(eqn.prim) in PRODUCTS and _is_heavy(eqn.prim, tuple([a.type for a in eqn.ins]))
+        _is_heavy(eqn.prim, tuple([a.type for a in eqn.ins]))
         for eqn in jaxpr.eqns
+        if eqn.prim.may_compile and not isinstance(eqn.prim, Scan | While)
     )
 
 

@@ -168,6 +168,8 @@ class Primitive(ABC):
         updates_first: whether its result is the first operand with a part replaced, which takes
             place in the buffer of an operand that is not used again.
         stays_apart: whether equal applications are not merged.
+        may_compile: whether it runs compiled outside of ``jit`` where that is faster: a product of
+            many operations, or a loop of many steps.
         flops_per_element: its arithmetic operations for each element of its results.
     """
 
@@ -183,6 +185,7 @@ class Primitive(ABC):
     is_elementwise: ClassVar[bool] = False
     updates_first: ClassVar[bool] = False
     stays_apart: ClassVar[bool] = False
+    may_compile: ClassVar[bool] = False
     flops_per_element: ClassVar[int] = 1
 
     @abstractmethod

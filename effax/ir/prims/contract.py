@@ -45,6 +45,7 @@ class DotGeneral(Primitive):
     preferred_element_type: DType | None = None
     precision: str | None = None
     name: ClassVar[str] = "dot_general"
+    may_compile: ClassVar[bool] = True
 
     def typing(self, *ins: Type) -> Typing:
         lhs, rhs = arrays(self, ins, 2)

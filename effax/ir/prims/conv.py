@@ -47,6 +47,7 @@ class ConvGeneralDilated(Primitive):
     precision: str | None = None
     preferred_element_type: DType | None = None
     name: ClassVar[str] = "conv_general_dilated"
+    may_compile: ClassVar[bool] = True
 
     def typing(self, *ins: Type) -> Typing:
         lhs, rhs = arrays(self, ins, 2)

@@ -99,6 +99,7 @@ class Cholesky(Primitive):
     """The lower triangular L with a = L·Lᴴ; only the lower triangle of a is read."""
 
     name: ClassVar[str] = "cholesky"
+    may_compile: ClassVar[bool] = True
 
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)
@@ -121,6 +122,7 @@ class TriangularSolve(Primitive):
     op: Op = Op.PLAIN
     unit_diagonal: bool = False
     name: ClassVar[str] = "triangular_solve"
+    may_compile: ClassVar[bool] = True
 
     def typing(self, *ins: Type) -> Typing:
         a, b = arrays(self, ins, 2)
@@ -172,6 +174,7 @@ class Lu(Primitive):
     """
 
     name: ClassVar[str] = "lu"
+    may_compile: ClassVar[bool] = True
 
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)
@@ -217,6 +220,7 @@ class Qr(Primitive):
 
     full: bool = False
     name: ClassVar[str] = "qr"
+    may_compile: ClassVar[bool] = True
 
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)
@@ -269,6 +273,7 @@ class Eigh(Primitive):
     """``(w, v)`` with a·v = v·diag(w) for Hermitian a, w ascending; the lower triangle is read."""
 
     name: ClassVar[str] = "eigh"
+    may_compile: ClassVar[bool] = True
 
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)
@@ -374,6 +379,7 @@ class Svd(Primitive):
 
     vectors: bool = True
     name: ClassVar[str] = "svd"
+    may_compile: ClassVar[bool] = True
 
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)

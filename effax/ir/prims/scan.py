@@ -55,6 +55,7 @@ class Scan(Primitive):
     n_carry: int
     unroll: int = 1
     name: ClassVar[str] = "scan"
+    may_compile: ClassVar[bool] = True
 
     def typing(self, *ins: Type) -> Typing:
         check_counts(self, ins, self.n_consts, self.n_carry)

@@ -40,6 +40,7 @@ class While(Primitive):
     body: Jaxpr
     n_consts: int
     name: ClassVar[str] = "while"
+    may_compile: ClassVar[bool] = True
 
     def typing(self, *ins: Type) -> Typing:
         check_counts(self, ins, self.n_consts)
