@@ -140,9 +140,7 @@ def device_plan(
 
 def _own_sharding(x: object) -> Sharding | None:
     """Return the sharding of an argument that decides where the call runs."""
-    if isinstance(x, PlacedArray):
-        return x.sharding
-    if isinstance(x, PlacedRef):
+    if isinstance(x, PlacedArray | PlacedRef):
         return x.sharding
     if isinstance(x, Array | Ref):
         return None

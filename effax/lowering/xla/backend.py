@@ -279,19 +279,21 @@ def new_aval(type_: ArrayType) -> Aval:
 
 def handler_of(type_: ArrayType) -> _jax.ResultHandler:
     """Return jaxlib's handler that makes a :class:`Buffer` of a result of the type."""
-    from jaxlib import _jax
-
     xla = backend()
     aval = aval_of(type_)
     found = xla.handlers.get(aval)
-    if found is not None:
-        return found
+    return found or xla.handlers.setdefault(aval, new_handler(aval, xla.sharding, False))
+
+
+def new_handler(aval: Aval, sharding: object, committed: bool) -> _jax.ResultHandler:
+    """Return jaxlib's handler that makes a :class:`Buffer` with this aval and sharding."""
+    from jaxlib import _jax
+
     try:
         # Without it, jaxlib 0.10 calls a method that only jax adds to arrays.
-        made = _jax.array_result_handler(aval, xla.sharding, committed=False, _skip_checks=True)
+        return _jax.array_result_handler(aval, sharding, committed=committed, _skip_checks=True)
     except TypeError:
-        made = _jax.array_result_handler(aval, xla.sharding, committed=False)
-    return xla.handlers.setdefault(aval, made)
+        return _jax.array_result_handler(aval, sharding, committed=committed)
 
 
 def max_nesting() -> int:

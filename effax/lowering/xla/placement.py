@@ -16,7 +16,7 @@ import numpy as np
 from effax.ir.errors import IllTyped, LoweringError
 from effax.ir.types import ArrayType, Shape
 from effax.lowering.xla import dlpack
-from effax.lowering.xla.backend import Buffer, Device, aval_of, backend, device_list
+from effax.lowering.xla.backend import Buffer, Device, aval_of, backend, device_list, new_handler
 from effax.lowering.xla.buffers import unreadable
 
 if TYPE_CHECKING:
@@ -284,15 +284,6 @@ _handlers: Final[dict[tuple[object, Placement], _jax.ResultHandler]] = {}
 
 def handler_at(type_: ArrayType, place: Placement) -> _jax.ResultHandler:
     """Return jaxlib's handler that makes a :class:`Buffer` of a result of a program."""
-    from jaxlib import _jax
-
     aval = aval_of(type_)
-    key = (aval, place)
-    found = _handlers.get(key)
-    if found is not None:
-        return found
-    try:
-        made = _jax.array_result_handler(aval, place.sharding, committed=True, _skip_checks=True)
-    except TypeError:
-        made = _jax.array_result_handler(aval, place.sharding, committed=True)
-    return _handlers.setdefault(key, made)
+    found = _handlers.get((aval, place))
+    return found or _handlers.setdefault((aval, place), new_handler(aval, place.sharding, True))
