@@ -104,7 +104,7 @@ def reduce(
         what = "the result of the computation of reduce"
         return [promoted(a, x.dtype, what) for a, x in zip(results, xs, strict=True)]
 
-    return tree.unflatten(treedef, combine(start, _halved(rows, combine)))
+    return tree.unflatten(treedef, combine(start, combined_rows(rows, combine)))
 
 
 def _operands(
@@ -145,10 +145,10 @@ def _init(value: ArrayLike, x: Array, what: str) -> Array:
     return promoted(value, x.dtype, f"the initial value of {what}")
 
 
-def _halved(
+def combined_rows(
     rows: list[Array], combine: Callable[[list[Array], list[Array]], list[Array]]
 ) -> list[Array]:
-    """Combine all rows, adjacent pairs repeatedly."""
+    """Return the combination of the rows of arrays, of adjacent pairs in log2(n) steps."""
     n = rows[0].shape[0]
     while n > 1:
         half = n // 2

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from effax.arrays import shapes as sh
@@ -20,6 +21,7 @@ from effax.ir.errors import BadArgument, NotSupported
 from effax.lax.associative import associative_scan
 from effax.lax.control import scan
 from effax.lax.reduce import cummax, cummin
+from effax.lax.windows import combined_rows
 from effax.numpy import predicates, reduce, special
 from effax.numpy import ufuncs as uf
 from effax.numpy.index import take
@@ -118,7 +120,8 @@ class UfuncMethods:
         if self._known.associative:
             neutral = uf.astype(cast("ArrayLike", self.identity), kind)
             parts = uf.astype(rows, kind) if mask is None else choose(mask, rows, neutral)
-            return _halved(self._of, concatenate([sh.expand_dims(first, 0), parts]))
+            rows = concatenate([sh.expand_dims(first, 0), parts])
+            return combined_rows([rows], lambda xs, ys: [self._of(xs[0], ys[0])])[0]
 
         def step(carry: Array, xs: tuple[Array, ...]) -> tuple[Array, None]:
             made = uf.astype(self._of(carry, xs[0]), kind)
@@ -317,23 +320,7 @@ def frompyfunc(
 def _rows(x: Array, axes: Sequence[int]) -> Array:
     """Return the array with these axes as its first one."""
     front = sh.moveaxis(x, list(axes), list(range(len(axes))))
-    return sh.reshape(front, (_count(front.shape[: len(axes)]), *front.shape[len(axes) :]))
-
-
-def _count(sizes: Sequence[int]) -> int:
-    count = 1
-    for n in sizes:
-        count *= n
-    return count
-
-
-def _halved(function: Callable[[Array, Array], Array], rows: Array) -> Array:
-    """Return the combination of rows by an associative function, in log2(n) steps."""
-    while rows.shape[0] > 1:
-        half = rows.shape[0] // 2
-        paired = function(rows[: 2 * half : 2], rows[1 : 2 * half : 2])
-        rows = concatenate([paired, rows[2 * half :]]) if rows.shape[0] % 2 else paired
-    return rows[0]
+    return sh.reshape(front, (prod(front.shape[: len(axes)]), *front.shape[len(axes) :]))
 
 
 if TYPE_CHECKING:
