@@ -13,6 +13,7 @@ from effax.arrays.binding import Operand
 from effax.arrays.config import allowed
 from effax.arrays.conversion import as_value, from_numpy, is_python_scalar
 from effax.arrays.ref import Ref
+from effax.ir.late_text import LateText
 from effax.ir.primitive import Value
 from effax.ir.prims import HostFunction
 from effax.ir.trace import eager
@@ -100,8 +101,12 @@ def array_leaves(
         if others and not _is_array(x):
             fixed[i] = x
         else:
-            operands.append(as_value(x, f"argument {_path(args, kwargs, i)} of {what}"))
+            operands.append(as_value(x, _name(args, kwargs, i, what)))
     return operands, treedef, fixed
+
+
+def _name(args: Sequence[object], kwargs: dict[str, object], leaf: int, what: str) -> LateText:
+    return LateText(lambda: f"argument {_path(args, kwargs, leaf)} of {what}")
 
 
 def _is_array(x: object) -> bool:

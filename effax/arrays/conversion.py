@@ -14,6 +14,7 @@ from effax.arrays.not_array import NotAnArray
 from effax.arrays.traced_array import TracedArray
 from effax.ir.build import lit
 from effax.ir.errors import IllTyped, NotFitting
+from effax.ir.late_text import LateText
 from effax.ir.prims import DimValue
 from effax.ir.sizes import unknown_size
 from effax.ir.symbolic import ARRAYS, SymbolicDim, as_int
@@ -30,7 +31,7 @@ def from_numpy(value: np.ndarray | np.generic, weak: bool = False) -> DeviceArra
     return DeviceArray(value, array_type(value.shape, value.dtype, weak))
 
 
-def as_value(x: object, what: str = "an argument") -> Array:
+def as_value(x: object, what: str | LateText = "an argument") -> Array:
     """Return ``x`` as an array: itself, or a copy of a NumPy array or a Python scalar.
 
     Raises:
@@ -91,7 +92,7 @@ def as_argument(x: object, what: str) -> Array:
     return as_value(x, what)
 
 
-def _check_kept(narrow: np.ndarray, wide: np.ndarray | np.generic, what: str) -> None:
+def _check_kept(narrow: np.ndarray, wide: np.ndarray | np.generic, what: str | LateText) -> None:
     """Raise NotFitting where an integer changed in a narrower dtype."""
     lost = np.asarray(wide)[narrow != wide]
     if lost.size:
@@ -143,10 +144,10 @@ def scalar(x: bool | int | float | complex) -> DeviceArray:
     return DeviceArray(value, array_type((), dtype, weak=not isinstance(x, bool)))
 
 
-def not_an_array(x: object, what: str) -> IllTyped:
+def not_an_array(x: object, what: str | LateText) -> IllTyped:
     """Return the error for a value that is used as an array and is none."""
     if isinstance(x, NotAnArray):
-        return x._not_an_array(what)
+        return x._not_an_array(str(what))
     return IllTyped(
         f"{what} is not an array",
         expected="an array or a number",

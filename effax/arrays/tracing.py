@@ -35,6 +35,7 @@ from effax.ir.build import Builder
 from effax.ir.edit.without_io import silent
 from effax.ir.errors import ConcretizationError, EffaxError, IllTyped, RefError
 from effax.ir.eval.numpy import evaluate
+from effax.ir.late_text import LateText
 from effax.ir.recursion import call_with_fresh_stack
 from effax.ir.state import cached
 from effax.ir.syntax import Atom, Jaxpr
@@ -394,7 +395,8 @@ def _result_atom(trace: Trace, x: object, index: int, result: object, name: str)
         raise RefError.against(Rule.ESCAPE, what, "an array", shown_ref(x))
     if is_python_scalar(x):
         return literal(x, cast(ArrayType, input_type(x)))
-    return atom_in(trace, as_value(x, f"{name}{tree.paths(result)[index]} of {trace.label}"))
+    shown = LateText(lambda: f"{name}{tree.paths(result)[index]} of {trace.label}")
+    return atom_in(trace, as_value(x, shown))
 
 
 @cached(maxsize=1 << 9)
