@@ -46,6 +46,7 @@ FLOAT0: Final[DType] = np.dtype([("float0", np.void, 0)])
 
 BOOL: Final[DType] = np.dtype(np.bool_)
 INT32: Final[DType] = np.dtype(np.int32)
+UINT8: Final[DType] = np.dtype(np.uint8)
 UINT32: Final[DType] = np.dtype(np.uint32)
 FLOAT32: Final[DType] = np.dtype(np.float32)
 
@@ -181,6 +182,21 @@ def itemsize_bits(dtype: object) -> int:
     return int(small[1]) if small else 8 * named.itemsize
 
 
+def unsigned_of_subbyte(dtype: DType) -> DType | None:
+    """Return the unsigned dtype of the width of a dtype narrower than a byte; None for others.
+
+    XLA packs such numbers; the host's memory has a byte for each.
+    """
+    return _UNSIGNED_OF_SUBBYTE.get(dtype)
+
+
+_UNSIGNED_OF_SUBBYTE: Final = {
+    as_dtype(name): as_dtype(f"uint{bits}")
+    for bits, names in ((2, "int2 uint2"), (4, "int4 uint4 float4_e2m1fn"))
+    for name in names.split()
+}
+
+
 @cached(maxsize=None)
 def int_bounds(dtype: DType) -> tuple[int, int]:
     """Return the least and the greatest value of an integer dtype."""
@@ -276,6 +292,12 @@ def _promote(operands: tuple[tuple[DType, bool], ...], wide: bool) -> tuple[DTyp
         narrow_float = is_float(only) and not any(is_complex(dtype) for dtype, _ in operands)
         if narrow_float:
             return only, False
+    small = [d for d in strong if is_integer(d) and unsigned_of_subbyte(d) is not None]
+    if len(small) == 1 and all(
+        d in (small[0], BOOL) or (weak and is_integer(d)) for d, weak in operands
+    ):
+        # Integers narrower than a byte combine with booleans and Python integers alone.
+        return small[0], False
     unknown = [d for d, weak in operands if not weak and d.name not in _LATTICE]
     if unknown and is_key_dtype(unknown[0]):
         raise TypeError(f"{unknown[0]} is the dtype of random keys, which combine with keys only")

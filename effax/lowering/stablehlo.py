@@ -38,6 +38,7 @@ from effax.lowering.ordering import ordered
 from effax.lowering.physical import physical
 from effax.lowering.rules.default import DEFAULT
 from effax.lowering.spmd import device_rules
+from effax.lowering.subbyte import in_bytes
 from effax.lowering.tokens import TokenCall
 from effax.lowering.writer import HostCall, LoweringRules, Name, Splat, TextTemplate, Writer
 
@@ -120,7 +121,7 @@ class _Lowering:
         self.host_calls: dict[HostCall, int] = {}
 
     def module(self, jaxpr: Jaxpr, name: str, aliases: tuple[tuple[int, int], ...]) -> Module:
-        jaxpr = physical(jaxpr)
+        jaxpr = in_bytes(physical(jaxpr))
         in_types, out_types = _arrays(jaxpr, jaxpr.in_types), _arrays(jaxpr, jaxpr.out_types)
         _check_aliases(jaxpr, in_types, out_types, aliases)
         donated = dict(aliases)

@@ -24,6 +24,7 @@ from effax.lazy.dataclasses import dataclass
 from effax.lowering import xla
 from effax.lowering.custom_calls import custom_call
 from effax.lowering.mlir_text import constant, tensor
+from effax.lowering.subbyte import OnBytes, byte_type, from_bytes, has_subbytes, to_bytes
 
 HostCall = Callable[..., Sequence[Value]]
 """A function of NumPy arrays."""
@@ -313,6 +314,15 @@ class Writer:
             types: the types of the results.
         """
         assert self._function is not None, "only a module may call Python functions"
+        operands, results = [x.type for x in ins], list(types)
+        if has_subbytes(operands) or has_subbytes(results):
+            stored = self.host_call(
+                OnBytes(function, tuple(operands)),
+                [to_bytes(self.apply1, x) for x in ins],
+                [byte_type(t) for t in types],
+            )
+            both = zip(stored, types, strict=True)
+            return tuple([from_bytes(self.apply1, x, t) for x, t in both])
         if self._token is None:
             return self.op(_host_call(self._function(function), ins, types, False), *types)
         number = self._function(AfterToken(function))

@@ -11,6 +11,8 @@ from effax.ir.dtypes import (
     as_dtype,
     family,
     is_complex,
+    is_float,
+    unsigned_of_subbyte,
 )
 from effax.lowering import ops
 from effax.lowering.rules.common.complex_functions import joined
@@ -44,7 +46,11 @@ def complex_(w: Writer, prim: p.Complex, ins: Sequence[Val]) -> Sequence[Val]:
 
 
 def convert(w: Writer, prim: p.ConvertElementType, ins: Sequence[Val]) -> Sequence[Val]:
-    return (ops.convert(w, ins[0], prim.new_dtype),)
+    (x,) = ins
+    if is_float(x.type.dtype) and unsigned_of_subbyte(x.type.dtype) is not None:
+        # XLA takes the greatest float4 for one beyond all integers.
+        x = ops.convert(w, x, FLOAT32)
+    return (ops.convert(w, x, prim.new_dtype),)
 
 
 def bitcast(w: Writer, prim: p.BitcastConvertType, ins: Sequence[Val]) -> Sequence[Val]:

@@ -11,7 +11,15 @@ from dataclasses import field
 from threading import RLock
 from typing import TYPE_CHECKING, Final, Protocol, cast, final, runtime_checkable
 
-from effax.ir.dtypes import BOOL, FLOAT0, UINT32, DType, as_key_dtype
+from effax.ir.dtypes import (
+    BOOL,
+    FLOAT0,
+    UINT8,
+    UINT32,
+    DType,
+    as_key_dtype,
+    unsigned_of_subbyte,
+)
 from effax.ir.errors import BadArgument, LoweringError
 from effax.ir.types import ArrayType, Shape, array_type
 from effax.lazy.dataclasses import dataclass
@@ -238,10 +246,15 @@ def platform_version() -> str:
 
 
 def buffer_type(type_: ArrayType) -> ArrayType:
-    """Return the type of the buffer of an array: booleans represent ``float0``, words a key."""
+    """Return the type of the buffer of an array.
+
+    Booleans represent ``float0``, words a key, and bytes numbers that are narrower.
+    """
     dtype = type_.dtype
     if dtype.kind != "V":
         return type_
+    if unsigned_of_subbyte(dtype) is not None:
+        return array_type(type_.shape, UINT8)
     key = as_key_dtype(dtype)
     if key is not None:
         return array_type((*type_.shape, *key.words), UINT32)
@@ -266,7 +279,7 @@ def new_aval(type_: ArrayType) -> Aval:
             f"buffers do not support elements of {type_.dtype}",
             expected=f"one of {', '.join(sorted(dtype.name for dtype in TYPE_CODES))}",
             found=str(type_),
-            remedy="convert the array first; dtypes of less than a byte exist inside programs only",
+            remedy="convert the array first; such floats exist inside programs only",
         )
     made = Aval()
     made.shape, made.dtype, made.weak_type = type_.shape, type_.dtype, type_.weak

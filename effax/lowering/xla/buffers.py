@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from effax.ir.dtypes import FLOAT0, as_key_dtype
+from effax.ir.dtypes import FLOAT0, UINT8, as_key_dtype, unsigned_of_subbyte
 from effax.ir.errors import BadArgument, LoweringError
 from effax.ir.key_dtype import records_of, words_of
 from effax.ir.types import ArrayType, array_type
@@ -41,15 +41,13 @@ def put(value: np.ndarray | np.generic, weak: bool = False, copy: bool | None = 
 
     Raises:
         IllTyped: arrays do not support the dtype.
-        LoweringError: buffers do not support the dtype, which is narrower than a byte.
+        LoweringError: buffers do not support the dtype, of floats narrower than a byte.
         BadArgument: ``copy`` is False and the memory cannot be shared.
     """
     xla = backend()
     array = value if isinstance(value, np.ndarray) else np.asarray(value)
-    if array.dtype.names is not None:
-        key = as_key_dtype(array.dtype)
-        words = np.zeros(array.shape, np.bool_) if key is None else words_of(array, key)
-        return put(words, weak, copy)
+    if array.dtype.kind == "V":
+        array = in_buffer(array)
     if copy is False:
         _check_shareable(array)
     aval = xla.avals.get((array.shape, array.dtype, weak))
@@ -113,11 +111,24 @@ def to_numpy(buffer: Buffer) -> np.ndarray:
     return view
 
 
+def in_buffer(array: np.ndarray) -> np.ndarray:
+    """Return the contents of the buffer of an array, a view: words of keys, bytes of int4."""
+    dtype = array.dtype
+    if unsigned_of_subbyte(dtype) is not None:
+        return array.view(UINT8)
+    if dtype.names is None:
+        return array
+    key = as_key_dtype(dtype)
+    return np.zeros(array.shape, np.bool_) if key is None else words_of(array, key)
+
+
 def buffer_contents(view: np.ndarray, type_: ArrayType) -> np.ndarray:
     """Return the array of a type whose buffer has this view: keys of words, one value of float0."""
     dtype = type_.dtype
     if dtype.kind != "V":
         return view
+    if unsigned_of_subbyte(dtype) is not None:
+        return view.view(dtype)
     key = as_key_dtype(dtype)
     if key is not None:
         return records_of(view, key)

@@ -16,8 +16,16 @@ import numpy as np
 from effax.ir.errors import IllTyped, LoweringError
 from effax.ir.types import ArrayType, Shape
 from effax.lowering.xla import dlpack
-from effax.lowering.xla.backend import Buffer, Device, aval_of, backend, device_list, new_handler
-from effax.lowering.xla.buffers import unreadable
+from effax.lowering.xla.backend import (
+    Buffer,
+    Device,
+    aval_of,
+    backend,
+    buffer_type,
+    device_list,
+    new_handler,
+)
+from effax.lowering.xla.buffers import in_buffer, unreadable
 
 if TYPE_CHECKING:
     from jaxlib import _jax
@@ -193,6 +201,8 @@ def put_parts(parts: Mapping[int, np.ndarray], type_: ArrayType, place: Placemen
     """
     from jaxlib import _jax
 
+    type_ = buffer_type(type_)
+    parts = {k: in_buffer(parts[k]) for k in place.local}
     shape = place.shard_shape(type_.shape)
     for k in place.local:
         if parts[k].shape != shape or parts[k].dtype != type_.dtype:
