@@ -147,8 +147,11 @@ def scanned(
     unroll: int | bool,
     what: str,
     views: Sequence[BorrowedView] = (),
+    of: Callable[..., object] | None = None,
 ) -> tuple[PyTree, PyTree]:
     """Apply :func:`scan` to flattened trees; ``what`` is its name in messages.
+
+    ``of`` is the user's function, where ``f`` is made of it anew in each call.
 
     Raises RefError where ``f`` also uses the reference of one of ``views``, borrowed in ``xs``.
     """
@@ -164,9 +167,8 @@ def scanned(
         def traced(differs: Sequence[Names] | None) -> FlatFunction:
             if differs is None and not any(isinstance(x, Ref) for x in xs.leaves):
                 inputs = [*carry_types, *types]
-                return trace_once(
-                    f, call_tree(carry.treedef, xs.treedef), inputs, names, f"the body of {what}"
-                )
+                call = call_tree(carry.treedef, xs.treedef)
+                return trace_once(f, call, inputs, names, f"the body of {what}", of, what)
             return trace_flat(
                 f,
                 call_tree(carry.treedef, xs.treedef),

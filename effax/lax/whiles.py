@@ -137,8 +137,12 @@ def _looped(
     carry: Leaves,
     what: str,
     bound: Bound | None = None,
+    of: Callable[..., object] | None = None,
 ) -> PyTree:
-    """Apply :func:`while_loop` to a flattened tree; ``what`` is its name in messages."""
+    """Apply :func:`while_loop` to a flattened tree; ``what`` is its name in messages.
+
+    ``of`` is the user's function, where ``body_fun`` is made of it anew in each call.
+    """
     no_refs(carry, what)
     if config.disable_jit:
         init = tree.unflatten(carry.treedef, carry.leaves)
@@ -151,7 +155,7 @@ def _looped(
         def traced(differs: Sequence[Names] | None) -> FlatFunction:
             where = f"the body of {what}"
             if differs is None:
-                return trace_once(body_fun, call, types, carry.names, where)
+                return trace_once(body_fun, call, types, carry.names, where, of, what)
             options = TraceOptions(differs=differs)
             return trace_flat(body_fun, call, types, carry.names, where, options)
 
@@ -281,7 +285,9 @@ def _counting(
 
     carry = _counting_carry([start], ["the index"], value)
     nothing = leaves_of(None, "xs")
-    (_, result), _ = scanned(step, carry, nothing, steps, False, unroll or 1, "fori_loop")
+    (_, result), _ = scanned(
+        step, carry, nothing, steps, False, unroll or 1, "fori_loop", of=body_fun
+    )
     return result
 
 
@@ -295,7 +301,11 @@ def _until(
         return ops.add(i, 1), end, _next_value(body_fun, i, v, value.treedef)
 
     carry = _counting_carry([start, end], ["the index", "upper"], value)
-    return _looped(lambda state: ops.less(state[0], state[1]), body, carry, "fori_loop")[2]
+    return _looped(_before_end, body, carry, "fori_loop", of=body_fun)[2]
+
+
+def _before_end(state: tuple[Array, Array, PyTree]) -> Array:
+    return ops.less(state[0], state[1])
 
 
 def _counting_carry(bounds: Sequence[Operand], names: Sequence[str], value: Leaves) -> Leaves:

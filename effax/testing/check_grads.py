@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,11 +11,35 @@ from effax import tree
 from effax.api.autodiff import jvp
 from effax.api.vjp import vjp
 from effax.arrays.config import config
-from effax.ir.dtypes import FLOAT0, is_complex, is_inexact_dtype
+from effax.ir.dtypes import FLOAT0, DType, as_dtype, is_complex, is_inexact_dtype
 from effax.ir.errors import BadArgument
+from effax.numpy.dtypes import finfo
 from effax.tree import PyTree
 
 MODES = ("fwd", "rev")
+
+Tolerance = float | Mapping[object, float]
+"""A tolerance, or one for each dtype."""
+
+
+class Limits(NamedTuple):
+    """The tolerances of a comparison; None where the precision of the dtype decides."""
+
+    atol: Tolerance | None
+    rtol: Tolerance | None
+
+    def at(self, dtypes: Sequence[DType]) -> tuple[float, float]:
+        """Return the tolerances of the least precise of some dtypes."""
+        worst = max(map(_rounding, dtypes), default=0.0)
+        loose = 20 * worst ** (2 / 3)
+        return _tolerance(self.atol, dtypes, loose), _tolerance(self.rtol, dtypes, loose)
+
+
+def _tolerance(given: Tolerance | None, dtypes: Sequence[DType], loose: float) -> float:
+    if not isinstance(given, Mapping):
+        return loose if given is None else given
+    known = {as_dtype(dtype): limit for dtype, limit in given.items()}
+    return max([known[d] for d in dtypes if d in known], default=loose)
 
 
 def check_grads(
@@ -22,8 +47,8 @@ def check_grads(
     args: Sequence[object],
     order: int = 1,
     modes: Sequence[str] = MODES,
-    atol: float | None = None,
-    rtol: float | None = None,
+    atol: Tolerance | None = None,
+    rtol: Tolerance | None = None,
     eps: float | None = None,
 ) -> None:
     """Compare the derivatives of ``f`` at ``args``, along random directions, with differences.
@@ -36,7 +61,8 @@ def check_grads(
         args: its arguments; floating and complex arrays in them vary.
         order: the highest order of derivatives that is compared.
         modes: ``"fwd"``, ``"rev"`` or both; of a higher order, every combination.
-        atol: the absolute tolerance; if None, by the least precise dtype.
+        atol: the absolute tolerance, or one for each dtype; if None, or for a dtype without one,
+            by the least precise dtype.
         rtol: the tolerance relative to the magnitude of the derivative; likewise.
         eps: the step of the differences; likewise.
 
@@ -51,11 +77,8 @@ def check_grads(
             expected='modes "fwd" and "rev", and an order of at least 1',
             found=f"modes {tuple(modes)!r}, order {order!r}",
         )
-    precision = _precision(args)
-    step = precision ** (1 / 3) if eps is None else eps
-    loose = 20 * precision ** (2 / 3)
-    limits = (loose if atol is None else atol, loose if rtol is None else rtol)
-    _check(f, tuple(args), order, tuple(modes), limits, step, ())
+    step = max(map(_rounding, _dtypes(tuple(args))), default=1.0) ** (1 / 3) if eps is None else eps
+    _check(f, tuple(args), order, tuple(modes), Limits(atol, rtol), step, ())
 
 
 def _check(
@@ -63,7 +86,7 @@ def _check(
     args: tuple[PyTree, ...],
     order: int,
     modes: tuple[str, ...],
-    limits: tuple[float, float],
+    limits: Limits,
     step: float,
     path: tuple[str, ...],
 ) -> None:
@@ -75,13 +98,15 @@ def _check(
         name = "the derivative in mode " + ", then ".join(here)
         if mode == "fwd":
             _, moved = jvp(f, args, direction)
-            _compare(name, slope, moved, limits)
+            _compare(name, slope, moved, limits.at([*_dtypes(args), *_dtypes(moved)]))
         else:
             out, pull = vjp(f, *args)
             cotangent = _random_like(rng, out)
             back = pull(cotangent)
             expected = _inner_product(cotangent, slope)
-            _compare(f"{name}, <vjp(ct), t>", expected, _inner_product(back, direction), limits)
+            found = _inner_product(back, direction)
+            dtypes = [*_dtypes(args), *_dtypes(out)]
+            _compare(f"{name}, <vjp(ct), t>", expected, found, limits.at(dtypes))
         if order > 1:
             derivative = _derivative(f, mode, direction, args, rng)
             _check(derivative, args, order - 1, modes, limits, step, here)
@@ -106,12 +131,17 @@ def _inexact(values: object) -> list[PyTree]:
     return [x for x in tree.leaves(values) if is_inexact_dtype(np.dtype(x.dtype))]
 
 
-def _precision(args: Sequence[object]) -> float:
-    """Return the rounding error of the least precise dtype among the arguments."""
-    dtypes = [np.asarray(x).dtype for x in tree.leaves(tuple(args))]
-    single = [d for d in dtypes if is_inexact_dtype(d) and d.name not in ("float64", "complex128")]
+def _dtypes(values: object) -> list[DType]:
+    """Return the dtypes of the leaves that have tangents."""
+    found = [np.asarray(x).dtype for x in tree.leaves(values)]
+    return [dtype for dtype in found if is_inexact_dtype(dtype)]
+
+
+def _rounding(dtype: DType) -> float:
+    """Return the rounding error of a dtype, as arrays of it have it."""
     # A Python float, and an array of doubles, are single precision unless 64 bits are enabled.
-    return 2.0**-52 if config.enable_x64 and not single else 2.0**-23
+    coarse = 0.0 if config.enable_x64 else 2.0**-23
+    return max(float(finfo(dtype).eps), coarse)
 
 
 def _random_like(rng: np.random.Generator, values: object) -> PyTree:
@@ -167,8 +197,10 @@ def _compare(name: str, expected: object, found: object, limits: tuple[float, fl
         want, have = np.asarray(x), np.asarray(y)
         if not is_inexact_dtype(have.dtype):
             continue
-        allowed = atol + rtol * float(np.abs(want).max(initial=0.0))
-        error = float(np.abs(want - have).max(initial=0.0))
+        # Outside of the domain of a function both are nan.
+        apart = ~((want == have) | (np.isnan(want) & np.isnan(have)))
+        allowed = atol + rtol * float(np.abs(want[np.isfinite(want)]).max(initial=0.0))
+        error = float(np.abs(want - have)[apart].max(initial=0.0))
         if not error <= allowed:
             raise AssertionError(
                 f"{name} differs from the differences\n"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -242,3 +244,34 @@ def test_a_body_whose_weak_carry_becomes_strong_is_traced_once() -> None:
     assert not ys.weak_type
     assert ys.tolist() == [0, 0]
     assert not lax.while_loop(lambda c: c < 2, lambda c: c + jnp.float32(1), 0.0).weak_type
+
+
+@pytest.mark.slow
+def test_functions_are_traced_as_often_as_in_jax() -> None:
+    traces: Counter[str] = Counter()
+
+    def traced(name: str, f: Callable[..., Any]) -> Callable[..., Any]:
+        def named(*args: Any) -> Any:
+            traces[name] += 1
+            return f(*args)
+
+        return named
+
+    body = traced("body", lambda c, x: (c + x, c * x))
+    count = traced("count", lambda i, c: c + i)
+    test, step = traced("test", lambda c: c[0] < 3), traced("step", lambda c: (c[0] + 1, c[1] * 2))
+    branch = traced("branch", lambda x: x + 1)
+    again = effax.checkpoint(traced("again", lambda x: jnp.sin(x) * x))
+    inner = traced("inner", lambda x: x * 2)
+    xs = jnp.arange(3.0)
+
+    def everything(x: Any) -> Any:
+        total = lax.scan(body, jnp.float32(0), x)[0] + lax.fori_loop(0, 3, count, x)
+        total += lax.while_loop(test, step, (0, x))[1]
+        total += lax.cond(x[0] > 0, branch, branch, x) + again(x) + effax.jit(inner)(x)
+        return jnp.sum(total)
+
+    everything(xs)
+    effax.jit(everything)(xs)
+    effax.grad(everything)(xs)
+    assert set(traces.values()) == {1}, traces

@@ -96,3 +96,11 @@ def test_unknown_modes() -> None:
         check_grads(smooth, (X, W), modes=("backward",))
     with pytest.raises(BadArgument, match="order 0"):
         check_grads(smooth, (X, W), order=0)
+
+
+def test_tolerances_by_dtype_and_values_outside_of_the_domain() -> None:
+    narrow = jnp.array([0.3, -1.2], "bfloat16")
+    check_grads(lambda x: x * x, (narrow,), atol={np.float32: 0.0}, rtol={"bfloat16": 0.3}, eps=1.0)
+    with pytest.raises(AssertionError, match="mode fwd"):
+        check_grads(lambda x: x * x, (narrow,), atol=0.0, rtol={"bfloat16": 1e-6})
+    check_grads(jnp.sqrt, (X,), modes=["fwd"])
