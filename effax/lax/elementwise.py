@@ -16,6 +16,7 @@ from effax import tree
 from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.binding import bind1
+from effax.arrays.complex_order import compared
 from effax.arrays.config import allowed
 from effax.arrays.conversion import as_value, is_python_scalar, not_an_array, python_kind
 from effax.arrays.elementwise_docs import elementwise_doc
@@ -117,15 +118,19 @@ def accurate_function(prim: Primitive, name: str) -> AccurateFunction:
     return function
 
 
-def binary_function(prim: Primitive, name: str) -> BinaryFunction:
+def binary_function(
+    prim: Primitive,
+    name: str,
+    apply: Callable[[Primitive, Array | Lit, Array | Lit], Array] = bind1,
+) -> BinaryFunction:
     """Return the function of arrays that applies a primitive of two operands."""
 
     def function(x: ArrayLike, y: ArrayLike) -> Array:
         if isinstance(x, Array) and isinstance(y, Array):
             have, other = x.shape, y.shape
             if have == other or not have or not other:
-                return bind1(prim, x, y)
-        return bind1(prim, *stretched(operands(name, x, y)))
+                return apply(prim, x, y)
+        return apply(prim, *stretched(operands(name, x, y)))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = elementwise_doc("lax", name, "x", "y")
@@ -151,17 +156,17 @@ add: Final[BinaryFunction] = binary_function(p.Add(), "add")
 sub: Final[BinaryFunction] = binary_function(p.Sub(), "sub")
 div: Final[BinaryFunction] = binary_function(p.Div(), "div")
 rem: Final[BinaryFunction] = binary_function(p.Rem(), "rem")
-max: Final[BinaryFunction] = binary_function(p.Max(), "max")
-min: Final[BinaryFunction] = binary_function(p.Min(), "min")
+max: Final[BinaryFunction] = binary_function(p.Max(), "max", compared)
+min: Final[BinaryFunction] = binary_function(p.Min(), "min", compared)
 atan2: Final[BinaryFunction] = binary_function(p.Atan2(), "atan2")
 nextafter: Final[BinaryFunction] = binary_function(p.Nextafter(), "nextafter")
 complex: Final[BinaryFunction] = binary_function(p.Complex(), "complex")
 eq: Final[BinaryFunction] = binary_function(p.Eq(), "eq")
 ne: Final[BinaryFunction] = binary_function(p.Ne(), "ne")
-lt: Final[BinaryFunction] = binary_function(p.Lt(), "lt")
-le: Final[BinaryFunction] = binary_function(p.Le(), "le")
-gt: Final[BinaryFunction] = binary_function(p.Gt(), "gt")
-ge: Final[BinaryFunction] = binary_function(p.Ge(), "ge")
+lt: Final[BinaryFunction] = binary_function(p.Lt(), "lt", compared)
+le: Final[BinaryFunction] = binary_function(p.Le(), "le", compared)
+gt: Final[BinaryFunction] = binary_function(p.Gt(), "gt", compared)
+ge: Final[BinaryFunction] = binary_function(p.Ge(), "ge", compared)
 bitwise_and: Final[BinaryFunction] = binary_function(p.And(), "bitwise_and")
 bitwise_or: Final[BinaryFunction] = binary_function(p.Or(), "bitwise_or")
 bitwise_xor: Final[BinaryFunction] = binary_function(p.Xor(), "bitwise_xor")

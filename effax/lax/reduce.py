@@ -9,6 +9,7 @@ from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import counted_axis, plain_axes, plain_axis, static_int
 from effax.arrays.binding import bind, bind1
+from effax.arrays.complex_order import compared, extreme, position
 from effax.arrays.config import allowed, config
 from effax.arrays.conversion import as_value
 from effax.arrays.placed import on_device
@@ -18,6 +19,7 @@ from effax.ir.dtypes import DType, is_complex, promote
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import DotDimensionNumbers
 from effax.ir.prims.reduce import Cumulative, Reduction
+from effax.lax.associative import associative_scan
 from effax.lax.precision import plain_precision
 
 __all__ = [
@@ -45,7 +47,11 @@ def _reduced(
     prim: type[Reduction], operand: ArrayLike, axes: Sequence[int], out_sharding: object = None
 ) -> Array:
     x = as_value(operand, "the operand of a reduction")
-    made = bind1(prim(plain_axes(tuple(axes), x.ndim, prim.name)), x)
+    places = plain_axes(tuple(axes), x.ndim, prim.name)
+    if prim in (prims.ReduceMax, prims.ReduceMin):
+        made = extreme(x, places, prim is prims.ReduceMax)
+    else:
+        made = bind1(prim(places), x)
     return on_device(made, out_sharding, prim.name)
 
 
@@ -124,7 +130,7 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     Array(1, dtype=int32)
     """
     x = as_value(operand, "the operand of argmax")
-    return bind1(prims.Argmax(counted_axis(axis, x.ndim, "argmax"), allowed(index_dtype)), x)
+    return position(x, counted_axis(axis, x.ndim, "argmax"), True, allowed(index_dtype))
 
 
 def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
@@ -142,12 +148,16 @@ def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     Array(1, dtype=int32)
     """
     x = as_value(operand, "the operand of argmin")
-    return bind1(prims.Argmin(counted_axis(axis, x.ndim, "argmin"), allowed(index_dtype)), x)
+    return position(x, counted_axis(axis, x.ndim, "argmin"), False, allowed(index_dtype))
 
 
 def _cumulative(prim: type[Cumulative], operand: ArrayLike, axis: int, reverse: bool) -> Array:
     x = as_value(operand, f"the operand of {prim.name}")
-    return bind1(prim(plain_axis(axis, x.ndim, prim.name), reverse), x)
+    place = plain_axis(axis, x.ndim, prim.name)
+    if is_complex(x.dtype) and prim in (prims.CumMax, prims.CumMin):
+        of_two = prims.Max() if prim is prims.CumMax else prims.Min()
+        return associative_scan(lambda a, b: compared(of_two, a, b), x, reverse, place)
+    return bind1(prim(place, reverse), x)
 
 
 @shared_docs(_OPERANDS, "Array of the shape and dtype of ``operand``.")

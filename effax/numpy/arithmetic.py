@@ -304,7 +304,8 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     >>> jnp.heaviside(jnp.array([-1.0, 0.0, 2.0]), 0.5)
     Array([0. , 0.5, 1. ], dtype=float32)
     """
-    dtype, weak = pr.inexact(*pr.common_dtype((x1, x2), "heaviside"))
+    xs = [real_operand(x, "heaviside") for x in (x1, x2)]
+    dtype, weak = pr.inexact(*pr.common_dtype(xs, "heaviside"))
     x = pr.converted(as_value(x1), dtype, weak)
     y = pr.converted(as_value(x2), dtype, weak)
     at_zero = uf.where(isnan(x), x, y)
@@ -400,6 +401,9 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
     >>> jnp.clip(jnp.array([-1, 5]), 0, 3)
     Array([0, 3], dtype=int32)
     """
+    for x in (min, max):
+        if x is not None:
+            real_operand(x, "clip")
     result = as_value(real_operand(arr, "clip"))
     if min is not None:
         result = uf.maximum(min, result)

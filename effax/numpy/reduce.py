@@ -13,6 +13,7 @@ from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike, Axis, DTypeLike
 from effax.arrays.axes import no_out, plain_axes, plain_axis
 from effax.arrays.binding import bind1
+from effax.arrays.complex_order import extreme, position
 from effax.arrays.config import allowed
 from effax.arrays.conversion import as_value
 from effax.arrays.creation import asarray
@@ -242,8 +243,7 @@ def _extreme(
         )
     neutral = r.lowest(x.dtype) if greatest else r.greatest(x.dtype)
     x = _where_else(x, where, neutral, what)
-    prim = prims.ReduceMax(axes) if greatest else prims.ReduceMin(axes)
-    found = _kept_dims(bind1(prim, x), axes, keepdims)
+    found = _kept_dims(extreme(x, axes, greatest), axes, keepdims)
     if initial is None:
         return found
     return (uf.maximum if greatest else uf.minimum)(found, _initial(initial, found, what))
@@ -360,9 +360,7 @@ def _position(a: ArrayLike, axis: int | None, out: None, keepdims: bool, what: s
     place = 0 if axis is None else plain_axis(axis, ndim, what)
     if x.shape[place] == 0:
         raise BadArgument(f"{what} of no elements", "at least one element", str(x.type))
-    index = allowed(int)
-    prim = prims.Argmax(place, index) if what == "argmax" else prims.Argmin(place, index)
-    found = bind1(prim, x)
+    found = position(x, place, what == "argmax", allowed(int))
     if not keepdims:
         return found
     return expand_dims(found, tuple(range(ndim)) if axis is None else place)

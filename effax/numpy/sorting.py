@@ -42,7 +42,9 @@ __all__ = [
 
 
 def _sorted(axis: int, keys: Sequence[Array], *others: Array) -> list[Array]:
-    return cast("list[Array]", bind(Sort(axis, len(keys)), *keys, *others))
+    """Sort by keys; the first results are the keys, split where they are complex."""
+    parts = [part for key in keys for part in _keys(key)]
+    return cast("list[Array]", bind(Sort(axis, len(parts)), *parts, *others))
 
 
 def _positions(x: Array, axis: int) -> Array:
@@ -86,7 +88,7 @@ def sort(
     """
     _plain_sort(kind, order, "sort")
     x, place = _along(a, axis, "sort")
-    (made,) = _sorted(place, [x])
+    made = _sorted(place, [x], *([x] if is_complex(x.dtype) else []))[-1]
     return flip(made, place) if descending else made
 
 
@@ -124,10 +126,10 @@ def argsort(
     x, place = _along(a, axis, "argsort")
     at = _positions(x, place)
     if not descending:
-        found = _sorted(place, [x], at)[1]
+        found = _sorted(place, [x], at)[-1]
     else:
         # Reversed before and after, so that equal elements keep their order.
-        found = flip(_sorted(place, [flip(x, place)], flip(at, place))[1], place)
+        found = flip(_sorted(place, [flip(x, place)], flip(at, place))[-1], place)
     return found if dtype is None else uf.astype(found, dtype)
 
 
@@ -335,7 +337,7 @@ class Ranked(NamedTuple):
 def ranked(x: Array, equal_nan: bool) -> Ranked:
     n, *rest = x.shape
     columns = reshape(x, (n, math.prod(rest)))
-    keys = [k for i in range(columns.shape[1]) for k in _keys(columns[:, i])]
+    keys = [columns[:, i] for i in range(columns.shape[1])]
     order = lexsort(keys[::-1]) if keys else _positions(columns[:, :0].sum(1), 0)
     rows = take(x, order, 0)
     earlier, later = slice_along(rows, 0, 0, max(n - 1, 0)), slice_along(rows, 0, min(n, 1), n)
@@ -348,7 +350,7 @@ def ranked(x: Array, equal_nan: bool) -> Ranked:
 
 
 def _keys(x: Array) -> list[Array]:
-    """Return the vectors to sort by, the first one first; complex ones with a nan come last."""
+    """Return the real keys to sort by, the first one first; complex ones with a nan come last."""
     if not is_complex(x.dtype):
         return [x]
     re, im = x.real, x.imag

@@ -10,6 +10,7 @@ import numpy as np
 from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike
 from effax.arrays.binding import bind1
+from effax.arrays.complex_order import Operand, compared
 from effax.arrays.config import allowed
 from effax.arrays.conversion import as_value
 from effax.arrays.device_array import DeviceArray
@@ -19,6 +20,7 @@ from effax.arrays.traced_array import TracedArray
 from effax.ir import prims as p
 from effax.ir.build import typing_of
 from effax.ir.dtypes import DType, family, is_complex, is_inexact_dtype
+from effax.ir.primitive import Primitive
 from effax.ir.syntax import Atom, Lit
 from effax.ir.trace import Trace, current_trace
 from effax.ir.types import array_type
@@ -109,7 +111,12 @@ def _as_literal(atom: Atom, x: object, kept: _Kept) -> Lit | None:
     return None
 
 
-def _binary(prim: p.Elementwise, name: str, dtyping: Dtyping) -> BinaryFunction:
+def _binary(
+    prim: p.Elementwise,
+    name: str,
+    dtyping: Dtyping,
+    apply: Callable[[Primitive, Operand, Operand], Array] = bind1,
+) -> BinaryFunction:
     kept = _Kept(prim, dtyping)
 
     def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -125,7 +132,7 @@ def _binary(prim: p.Elementwise, name: str, dtyping: Dtyping) -> BinaryFunction:
                     value = np.asarray(type(prim).ufunc(x1.numpy(), x2.numpy()))
                 return DeviceArray(value, typing_of(prim, (type_, type_)).outs[0])  # type: ignore[arg-type]  # an array's type
         dtype, weak = dtyping(*pr.common_dtype((x1, x2), name))
-        return bind1(prim, *pr.brought_together((x1, x2), name, dtype, weak))
+        return apply(prim, *pr.brought_together((x1, x2), name, dtype, weak))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = elementwise_doc("jnp", name, "x1", "x2", inexact=dtyping is inexact)
@@ -153,16 +160,16 @@ _product_of_numbers: Final[BinaryFunction] = _binary(p.Mul(), "multiply", _as_is
 subtract: Final[BinaryFunction] = _binary(p.Sub(), "subtract", _as_is)
 true_divide: Final[BinaryFunction] = _binary(p.Div(), "divide", inexact)
 divide = true_divide
-maximum: Final[BinaryFunction] = _binary(p.Max(), "maximum", _as_is)
-minimum: Final[BinaryFunction] = _binary(p.Min(), "minimum", _as_is)
+maximum: Final[BinaryFunction] = _binary(p.Max(), "maximum", _as_is, compared)
+minimum: Final[BinaryFunction] = _binary(p.Min(), "minimum", _as_is, compared)
 arctan2: Final[BinaryFunction] = _binary(p.Atan2(), "arctan2", inexact)
 nextafter: Final[BinaryFunction] = _binary(p.Nextafter(), "nextafter", inexact)
 equal: Final[BinaryFunction] = _binary(p.Eq(), "equal", _as_is)
 not_equal: Final[BinaryFunction] = _binary(p.Ne(), "not_equal", _as_is)
-less: Final[BinaryFunction] = _binary(p.Lt(), "less", _as_is)
-less_equal: Final[BinaryFunction] = _binary(p.Le(), "less_equal", _as_is)
-greater: Final[BinaryFunction] = _binary(p.Gt(), "greater", _as_is)
-greater_equal: Final[BinaryFunction] = _binary(p.Ge(), "greater_equal", _as_is)
+less: Final[BinaryFunction] = _binary(p.Lt(), "less", _as_is, compared)
+less_equal: Final[BinaryFunction] = _binary(p.Le(), "less_equal", _as_is, compared)
+greater: Final[BinaryFunction] = _binary(p.Gt(), "greater", _as_is, compared)
+greater_equal: Final[BinaryFunction] = _binary(p.Ge(), "greater_equal", _as_is, compared)
 bitwise_and: Final[BinaryFunction] = _binary(p.And(), "bitwise_and", _as_is)
 bitwise_or: Final[BinaryFunction] = _binary(p.Or(), "bitwise_or", _as_is)
 bitwise_xor: Final[BinaryFunction] = _binary(p.Xor(), "bitwise_xor", _as_is)

@@ -148,11 +148,9 @@ UNDEFINED_PAIRS = {
     for name in ("floor_divide", "divmod")
     for kinds in ("bool bool", "float32 special", "special float32")
 }
-# Here an error: complex numbers have no order, powers of integers are no fractions.
+# Here an error: complex numbers have no angle to one another, powers of integers are no fractions.
 REFUSED = {
-    *((name, "float32 complex64") for name in ["maximum", "minimum", "fmax", "fmin", "arctan2"]),
-    *((name, "float32 complex64") for name in ["less", "less_equal"]),
-    *((name, "float32 complex64") for name in ["greater", "greater_equal"]),
+    ("arctan2", "float32 complex64"),
     *(
         (name, kinds)
         for name in ("power", "pow")
