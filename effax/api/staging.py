@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, Protocol, TypeGuard, overload
+from typing import Any, Literal, Protocol, TypeGuard, cast, overload
 
 import numpy as np
 
@@ -37,6 +37,19 @@ from effax.lazy.dataclasses import dataclass
 from effax.tree import PyTree, PyTreeDef
 
 
+def _described(dtype: object) -> DType:
+    """Return a dtype: that of arrays, or any other of NumPy, which a struct may describe."""
+    try:
+        return allowed(dtype)
+    except IllTyped:
+        if isinstance(dtype, np.dtype):
+            return dtype
+        if isinstance(dtype, type) and issubclass(dtype, np.generic):
+            described: DType = np.dtype(cast("type[Any]", dtype))
+            return described
+        raise
+
+
 @dataclass(frozen=True)
 class ShapeDtypeStruct:
     """The shape and dtype of an array, without its elements."""
@@ -61,7 +74,7 @@ class ShapeDtypeStruct:
         if isinstance(shape, int):
             raise IllTyped("ShapeDtypeStruct: 'int' object is not iterable", "a shape", str(shape))
         object.__setattr__(self, "shape", array_type(integers(shape, "shape"), "bool").shape)
-        object.__setattr__(self, "dtype", allowed(dtype))
+        object.__setattr__(self, "dtype", _described(dtype))
         object.__setattr__(self, "weak_type", weak_type)
         object.__setattr__(self, "sharding", sharding)
 

@@ -39,6 +39,13 @@ class StaticArgs(NamedTuple):
         try:
             parameters = list(inspect.signature(fun).parameters.values())
         except (TypeError, ValueError):
+            if names and kind == "donate":
+                raise BadArgument(
+                    f"the signature of {fun!r:.80} is unknown, and donate_argnames needs it",
+                    expected="a function with a signature",
+                    found=", ".join(names),
+                    remedy="pass donate_argnums instead",
+                ) from None
             return cls(nums, names)
         return cls._completed(parameters, nums, names, kind)
 

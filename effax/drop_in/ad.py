@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import cast
+from typing import Final, cast
 
+from effax import transforms as passes
+from effax.api.autodiff import jvp as effax_jvp
 from effax.arrays.array import Array
 from effax.arrays.traced_array import TracedArray
+from effax.drop_in.core import Trace
 from effax.drop_in.primitive import Declared, Rule
+from effax.drop_in.primitives import PRIMITIVES
 from effax.drop_in.rules import primitive_jvps, primitive_transposes
 from effax.drop_in.zeros import (
     UndefinedPrimal,
@@ -18,12 +22,18 @@ from effax.drop_in.zeros import (
     zeros_like_aval,
 )
 from effax.ir.dtypes import is_inexact_dtype
+from effax.ir.operation import Operation
+from effax.ir.syntax import ClosedJaxpr
+from effax.transforms.framework.runner import unwrap
+from effax.tree import PyTree
 
 __all__ = [
+    "JVPTrace",
     "JVPTracer",
     "UndefinedPrimal",
     "Zero",
     "add_jaxvals",
+    "add_jaxvals_p",
     "add_tangents",
     "defbilinear",
     "defjvp",
@@ -34,10 +44,18 @@ __all__ = [
     "get_primitive_transpose",
     "instantiate_zeros",
     "is_undefined_primal",
+    "jvp",
+    "jvp_jaxpr",
     "primitive_jvps",
     "primitive_transposes",
     "zeros_like_aval",
 ]
+
+
+JVPTrace = Trace
+
+add_jaxvals_p: Final[Operation] = PRIMITIVES["add_p"]
+"""The sum of two tangents."""
 
 
 class _JVPTracerKind(type):
@@ -157,3 +175,31 @@ def _bilinear_transpose(
 def get_primitive_transpose(prim: Declared) -> Callable[..., object]:
     """Return the transpose rule of a primitive. Raises KeyError if it has none."""
     return primitive_transposes[prim]
+
+
+def jvp(
+    fun: Callable[..., object],
+    primals: Sequence[object],
+    tangents: Sequence[object],
+    has_aux: bool = False,
+    **options: object,
+) -> PyTree:
+    """Return the results of a function and their tangents, as :func:`effax.jvp`."""
+    given = tuple([instantiate_zeros(t) for t in tangents])
+    differentiate = cast("Callable[..., PyTree]", effax_jvp)
+    return differentiate(fun, tuple(primals), given, has_aux=has_aux)
+
+
+def jvp_jaxpr(
+    jaxpr: ClosedJaxpr, nonzeros: Sequence[bool], instantiate: bool | Sequence[bool]
+) -> tuple[ClosedJaxpr, list[bool]]:
+    """Return the program of results and their tangents, and which results have one.
+
+    Args:
+        jaxpr: the program.
+        nonzeros: which of its inputs have a tangent.
+        instantiate: for which results a zero tangent is returned as an array.
+    """
+    consts = [False] * len(jaxpr.consts)
+    made = unwrap(passes.jvp(jaxpr.jaxpr, [*consts, *nonzeros], instantiate))
+    return ClosedJaxpr(made.jaxpr, jaxpr.consts), list(made.out_tangents)

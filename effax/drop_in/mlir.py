@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from io import BytesIO
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from effax.drop_in.lowering import (
     register_lowering,
 )
 from effax.ir.dtypes import as_dtype
+from effax.ir.errors import IllTyped
 from effax.ir.types import ArrayType
 from effax.lowering.mlir_text import element, tensor
 from effax.lowering.xla import mlir_rules
@@ -26,11 +28,24 @@ __all__ = [
     "LoweringRuleContext",
     "ModuleContext",
     "aval_to_ir_type",
+    "aval_to_ir_types",
+    "dense_int_array",
+    "dense_int_elements",
     "dtype_to_ir_type",
     "emit_python_callback",
+    "flatten_ir_types",
+    "flatten_ir_values",
+    "i32_attr",
+    "i64_attr",
+    "ir_attribute",
     "ir_constant",
+    "ir_constants",
     "lower_fun",
+    "module_to_bytecode",
+    "module_to_string",
     "register_lowering",
+    "shape_tensor",
+    "unflatten_ir_values_like_types",
 ]
 
 
@@ -70,3 +85,100 @@ def ir_constant(value: object) -> object:
     """Build a constant in a lowering rule, and return its value of MLIR."""
     array = np.asarray(as_value(value).numpy())
     return mlir_rules.constant_of(array, tensor(as_value(value).type.strong()))
+
+
+def ir_constants(value: object, **options: object) -> tuple[object, ...]:
+    """Build a constant in a lowering rule, and return its values of MLIR."""
+    return (ir_constant(value),)
+
+
+def aval_to_ir_types(ctx: object, aval: ArrayType) -> tuple[object, ...]:
+    """Return the types of MLIR of a type of arrays."""
+    return (aval_to_ir_type(aval),)
+
+
+def _integer(bits: int, value: int) -> Any:
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(bits), value)
+
+
+def i32_attr(i: int) -> object:
+    """Return an attribute of 32 bits, in a lowering rule."""
+    return _integer(32, i)
+
+
+def i64_attr(i: int) -> object:
+    """Return an attribute of 64 bits, in a lowering rule."""
+    return _integer(64, i)
+
+
+def dense_int_array(xs: Sequence[int]) -> object:
+    """Return an attribute of integers of 64 bits, in a lowering rule."""
+    return ir.DenseI64ArrayAttr.get(list(xs))
+
+
+def dense_int_elements(xs: Sequence[int]) -> object:
+    """Return an attribute of the elements of a tensor of 64 bits, in a lowering rule."""
+    return ir.DenseIntElementsAttr.get(np.asarray(xs, np.int64))
+
+
+def ir_attribute(value: object) -> object:
+    """Return the attribute of a value, in a lowering rule. Raise IllTyped if there is none."""
+    match value:
+        case bool():
+            return ir.BoolAttr.get(value)
+        case int():
+            return i64_attr(value)
+        case float():
+            return ir.FloatAttr.get(ir.F64Type.get(), value)
+        case str():
+            return ir.StringAttr.get(value)
+        case np.ndarray() | np.generic():
+            return ir.DenseElementsAttr.get(np.asarray(value))
+        case list() | tuple():
+            return ir.ArrayAttr.get([ir_attribute(x) for x in value])
+        case dict():
+            return ir.DictAttr.get({name: ir_attribute(x) for name, x in value.items()})
+        case ir.Attribute():
+            return value
+        case _:
+            pass
+    raise IllTyped("a value has no attribute of MLIR", "a number, a string or a tree", repr(value))
+
+
+def _flat(xs: Iterable[object]) -> Iterator[object]:
+    for x in xs:
+        if isinstance(x, tuple | list):
+            yield from _flat(x)
+        else:
+            yield x
+
+
+def flatten_ir_values(xs: Iterable[object]) -> list[object]:
+    """Return values of MLIR, of which several may represent one array, in one list."""
+    return list(_flat(xs))
+
+
+flatten_ir_types = flatten_ir_values
+
+
+def unflatten_ir_values_like_types(xs: Iterable[object], ys: Sequence[object]) -> list[object]:
+    """Return values of MLIR in the places of types."""
+    rest = iter(xs)
+    return [tuple([next(rest) for _ in y]) if isinstance(y, tuple) else next(rest) for y in ys]
+
+
+def shape_tensor(ctx: object, sizes: Sequence[int]) -> object:
+    """Build the constant of sizes in a lowering rule."""
+    return ir_constant(np.asarray(sizes, np.int32))
+
+
+def module_to_string(module: Any, enable_debug_info: bool | None = None) -> str:
+    """Return the text of a module."""
+    return str(module.operation.get_asm(enable_debug_info=bool(enable_debug_info)))
+
+
+def module_to_bytecode(module: Any) -> bytes:
+    """Return the bytecode of a module."""
+    written = BytesIO()
+    module.operation.write_bytecode(file=written)
+    return written.getvalue()

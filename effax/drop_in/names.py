@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Final, Protocol
+
+import numpy as np
+
 from effax.api.devices import devices, process_count, process_index, process_indices
+from effax.arrays.array import Array
 from effax.drop_in.private import Client
 from effax.ir.errors import TracerTypeError
-from effax.ir.state import clear_caches
+from effax.ir.state import Cache, clear_caches, register_cache
 from effax.lowering.xla import Device
+from effax.lowering.xla.dlpack import TYPE_CODES
 
 __all__ = [
+    "AbstractToken",
     "Backend",
     "KeyReuseError",
     "Recompute",
     "Saveable",
+    "Token",
+    "array_types",
     "clear_backends",
     "clear_in_memory_compilation_cache",
     "get_default_device",
     "host_count",
     "host_id",
     "host_ids",
+    "register_backend_cache",
 ]
 
 Backend = Client
@@ -40,3 +50,28 @@ class KeyReuseError(TracerTypeError):
 def get_default_device() -> Device:
     """Return the first device."""
     return devices()[0]
+
+
+class AbstractToken:
+    """The class of types of JAX's tokens, which no value has: tokens are arrays here."""
+
+
+class Token:
+    """The class of JAX's tokens, without instances: tokens are arrays here."""
+
+
+array_types: Final = frozenset({np.ndarray, Array, *[dtype.type for dtype in TYPE_CODES]})
+"""The classes of arrays and their elements."""
+
+
+class ClearedCache(Protocol):
+    """A cache that can be emptied."""
+
+    def cache_clear(self) -> None:
+        """Remove all entries."""
+        ...
+
+
+def register_backend_cache(cache: ClearedCache, for_what: str) -> None:
+    """Empty a cache with those of effax, by ``jax.clear_caches()``."""
+    register_cache(Cache(f"{for_what} of a program", 0, cache.cache_clear, lambda: 0))

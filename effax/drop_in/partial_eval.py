@@ -10,6 +10,7 @@ from effax.api.interpret import eval_jaxpr
 from effax.api.operations import closed
 from effax.arrays.binding import atom_in, handle
 from effax.arrays.conversion import as_value
+from effax.arrays.traced_array import TracedArray
 from effax.drop_in.linear_util import WrappedFun
 from effax.ir.syntax import ClosedJaxpr, Jaxpr
 from effax.ir.trace import Trace, Traced, current_trace, tracing
@@ -17,14 +18,22 @@ from effax.ir.types import Type
 from effax.transforms.framework.runner import unwrap
 
 __all__ = [
+    "DynamicJaxprTracer",
+    "JaxprTracer",
     "PartialVal",
     "abstract_eval_fun",
     "close_jaxpr",
     "convert_constvars_jaxpr",
     "dce_jaxpr",
+    "dce_jaxpr_consts",
+    "prune_closed_jaxpr_outputs",
     "trace_to_jaxpr_dynamic",
     "trace_to_jaxpr_nounits",
 ]
+
+
+DynamicJaxprTracer = TracedArray
+JaxprTracer = TracedArray
 
 
 class PartialVal(NamedTuple):
@@ -119,6 +128,19 @@ def dce_jaxpr(
     found = unwrap(passes.dce(jaxpr, used, keep))
     kept = [keep] * len(jaxpr.binders) if isinstance(keep, bool) else keep
     return found.jaxpr, [a or b for a, b in zip(found.used_ins, kept, strict=True)]
+
+
+def dce_jaxpr_consts(
+    jaxpr: Jaxpr, used_outputs: bool | Sequence[bool], instantiate: bool | Sequence[bool] = False
+) -> tuple[Jaxpr, list[bool], list[bool]]:
+    """Return a program without dead code, and which of its constants and inputs it keeps."""
+    made, kept = dce_jaxpr(jaxpr, used_outputs, instantiate)
+    return made, kept[: jaxpr.n_consts], kept[jaxpr.n_consts :]
+
+
+def prune_closed_jaxpr_outputs(jaxpr: ClosedJaxpr, used_outputs: Sequence[bool]) -> ClosedJaxpr:
+    """Return a program with some of its results only, and all of its inputs."""
+    return ClosedJaxpr(dce_jaxpr(jaxpr.jaxpr, used_outputs, True)[0], jaxpr.consts)
 
 
 def close_jaxpr(jaxpr: Jaxpr) -> ClosedJaxpr:

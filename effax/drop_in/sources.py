@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-_SOURCE_INFO: Final = "drop_in.private:new_source_info register_exclusion summarize"
+_SOURCE_INFO: Final = "drop_in.source_info"
 
 _MESHES: Final = "sharding:get_abstract_mesh get_mesh reshard use_abstract_mesh"
 
@@ -16,6 +16,7 @@ SOURCES: Final[Mapping[str, Sequence[str]]] = {
         "ad_checkpoint",
         "drop_in.names:Recompute Saveable",
         "drop_in.primitives:name_p",
+        ":checkpoint_policies",
     ),
     "jax.errors": ("errors", "drop_in.names:KeyReuseError"),
     "jax.export": ("export", "drop_in.exporting"),
@@ -26,11 +27,12 @@ SOURCES: Final[Mapping[str, Sequence[str]]] = {
     "jax.extend.backend": (
         "drop_in.private:backends get_backend",
         "drop_in.names:clear_backends clear_in_memory_compilation_cache get_default_device",
+        "drop_in.names:register_backend_cache",
     ),
-    "jax.extend.core": ("core", "drop_in.core"),
+    "jax.extend.core": ("core", "drop_in.core", "drop_in.names:AbstractToken Token array_types"),
     "jax.extend.core.primitives": ("drop_in.primitives",),
     "jax.extend.linear_util": ("drop_in.linear_util",),
-    "jax.extend.random": (),
+    "jax.extend.random": ("drop_in.generators",),
     "jax.extend.source_info_util": (_SOURCE_INFO,),
     "jax.experimental.hijax": ("drop_in.hijax",),
     "jax.experimental.layout": ("arrays.layout",),
@@ -46,8 +48,13 @@ SOURCES: Final[Mapping[str, Sequence[str]]] = {
         "drop_in.names:Backend",
     ),
     "jax.lax": ("lax", "drop_in.primitives", "drop_in.private:dtype"),
+    "jax.lax.linalg": (
+        "lax.linalg",
+        "drop_in.primitives:cholesky_p eig_p eigh_p lu_p qr_p schur_p svd_p triangular_solve_p",
+    ),
     "jax.lib": (),
     "jax.numpy": ("numpy", "drop_in.private:float8_e4m3fnuz float8_e5m2fnuz"),
+    "jax.ref": ("ref", "drop_in.private:AbstractRef"),
     "jax._src": (),
     "jax._src.ad_util": ("drop_in.primitives", "drop_in.ad"),
     "jax._src.api": ("",),

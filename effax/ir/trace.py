@@ -485,8 +485,20 @@ def named_scope(name: str) -> Iterator[None]:
             expected="a string",
             found=f"{type(name).__name__}: {name!r:.60}",
         )
+    with scopes_set((*_state.scopes, name)):
+        yield
+
+
+def current_scopes() -> tuple[str, ...]:
+    """Return the names of the scopes that are entered, outermost first."""
+    return _state.scopes
+
+
+@contextmanager
+def scopes_set(names: tuple[str, ...]) -> Iterator[None]:
+    """Set the name stack of equations traced in the block."""
     before = _state.scopes
-    _state.scopes = (*before, name)
+    _state.scopes = names
     try:
         yield
     finally:

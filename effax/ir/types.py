@@ -207,6 +207,11 @@ class RefType(_Consed):
         return False
 
     @property
+    def sharding(self) -> Unsharded:
+        """Return no sharding, as of the type of the contents."""
+        return self.inner.sharding
+
+    @property
     def inner_aval(self) -> ArrayType:
         """The type of the contents, under JAX's name."""
         return self.inner

@@ -9,6 +9,7 @@ from effax.arrays import creation
 from effax.arrays.array import Array, ArrayLike
 from effax.arrays.binding import bind, bind1
 from effax.arrays.conversion import as_value
+from effax.arrays.ref import Ref
 from effax.ir.prims import Copy, OptimizationBarrier
 
 __all__ = ["after_all", "create_token", "optimization_barrier", "stage"]
@@ -23,7 +24,8 @@ def optimization_barrier(operand: T, /) -> T:
     barriers of their own.
 
     Args:
-        operand: tree of arrays.
+        operand: tree of arrays; references in it are returned unchanged, as their accesses stay
+            in program order.
 
     Returns:
         Tree of the same arrays.
@@ -36,10 +38,14 @@ def optimization_barrier(operand: T, /) -> T:
     Array([2, 3], dtype=int32)
     """
     leaves, treedef = tree.flatten(cast("tree.PyTree", operand))
-    if not leaves:
+    what = "an operand of optimization_barrier"
+    values = [as_value(x, what) for x in leaves if not isinstance(x, Ref)]
+    if not values:
         return operand
-    values = [as_value(x, "an operand of optimization_barrier") for x in leaves]
-    return cast(T, tree.unflatten(treedef, bind(OptimizationBarrier(), *values)))
+    made = iter(bind(OptimizationBarrier(), *values))
+    return cast(
+        T, tree.unflatten(treedef, [x if isinstance(x, Ref) else next(made) for x in leaves])
+    )
 
 
 def stage(x: ArrayLike, /) -> Array:

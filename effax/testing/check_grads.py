@@ -77,8 +77,80 @@ def check_grads(
             expected='modes "fwd" and "rev", and an order of at least 1',
             found=f"modes {tuple(modes)!r}, order {order!r}",
         )
-    step = max(map(_rounding, _dtypes(tuple(args))), default=1.0) ** (1 / 3) if eps is None else eps
-    _check(f, tuple(args), order, tuple(modes), Limits(atol, rtol), step, ())
+    _check(f, tuple(args), order, tuple(modes), Limits(atol, rtol), _step(args, eps), ())
+
+
+def check_jvp(
+    f: Callable[..., object],
+    f_jvp: Callable[..., tuple[object, object]],
+    args: Sequence[object],
+    atol: Tolerance | None = None,
+    rtol: Tolerance | None = None,
+    eps: float | None = None,
+    err_msg: str = "",
+) -> None:
+    """Compare ``f_jvp(primals, tangents)``, such as ``partial(jvp, f)``, with a difference.
+
+    Other arguments and errors are those of :func:`check_grads`; ``err_msg`` begins messages.
+
+    >>> effax.test_util.check_jvp(jnp.sin, lambda *xs: effax.jvp(jnp.sin, *xs), (0.5,))
+    """
+    point = _point(f, tuple(args), Limits(atol, rtol), _step(args, eps), 0)
+    out, moved = f_jvp(point.args, point.direction)
+    _compare(f"{err_msg or 'f_jvp'}: the value", f(*args), out, point.limits.at(_dtypes(out)))
+    _compare_forward(err_msg or "the derivative in mode fwd", point, moved)
+
+
+def check_vjp(
+    f: Callable[..., object],
+    f_vjp: Callable[..., tuple[object, Callable[..., object]]],
+    args: Sequence[object],
+    atol: Tolerance | None = None,
+    rtol: Tolerance | None = None,
+    eps: float | None = None,
+    err_msg: str = "",
+) -> None:
+    """Compare ``f_vjp(*args)``, such as ``partial(vjp, f)``, with a difference.
+
+    Other arguments and errors are those of :func:`check_grads`; ``err_msg`` begins messages.
+
+    >>> effax.test_util.check_vjp(jnp.sin, lambda x: effax.vjp(jnp.sin, x), (0.5,))
+    """
+    point = _point(f, tuple(args), Limits(atol, rtol), _step(args, eps), 0)
+    out, pull = f_vjp(*args)
+    _compare(f"{err_msg or 'f_vjp'}: the value", f(*args), out, point.limits.at(_dtypes(out)))
+    _compare_reverse(err_msg or "the derivative in mode rev", point, out, pull)
+
+
+class _Point(NamedTuple):
+    """Arguments, a random direction, the difference along it, and the tolerances."""
+
+    args: tuple[PyTree, ...]
+    direction: PyTree
+    slope: PyTree
+    rng: np.random.Generator
+    limits: Limits
+
+
+def _point(
+    f: Callable[..., object], args: tuple[PyTree, ...], limits: Limits, step: float, seed: int
+) -> _Point:
+    rng = np.random.default_rng(seed)
+    direction = _random_like(rng, args)
+    return _Point(args, direction, _central_difference(f, args, direction, step), rng, limits)
+
+
+def _compare_forward(name: str, point: _Point, moved: object) -> None:
+    dtypes = [*_dtypes(point.args), *_dtypes(moved)]
+    _compare(name, point.slope, moved, point.limits.at(dtypes))
+
+
+def _compare_reverse(name: str, point: _Point, out: object, pull: Callable[..., object]) -> None:
+    cotangent = _random_like(point.rng, out)
+    expected = _inner_product(cotangent, point.slope)
+    found = _inner_product(pull(cotangent), point.direction)
+    dtypes = [*_dtypes(point.args), *_dtypes(out)]
+    _compare(f"{name}, <vjp(ct), t>", expected, found, point.limits.at(dtypes))
 
 
 def _check(
@@ -90,25 +162,16 @@ def _check(
     step: float,
     path: tuple[str, ...],
 ) -> None:
-    rng = np.random.default_rng(len(path))
-    direction = _random_like(rng, args)
-    slope = _central_difference(f, args, direction, step)
+    point = _point(f, args, limits, step, len(path))
     for mode in modes:
         here = (*path, mode)
         name = "the derivative in mode " + ", then ".join(here)
         if mode == "fwd":
-            _, moved = jvp(f, args, direction)
-            _compare(name, slope, moved, limits.at([*_dtypes(args), *_dtypes(moved)]))
+            _compare_forward(name, point, jvp(f, args, point.direction)[1])
         else:
-            out, pull = vjp(f, *args)
-            cotangent = _random_like(rng, out)
-            back = pull(cotangent)
-            expected = _inner_product(cotangent, slope)
-            found = _inner_product(back, direction)
-            dtypes = [*_dtypes(args), *_dtypes(out)]
-            _compare(f"{name}, <vjp(ct), t>", expected, found, limits.at(dtypes))
+            _compare_reverse(name, point, *vjp(f, *args))
         if order > 1:
-            derivative = _derivative(f, mode, direction, args, rng)
+            derivative = _derivative(f, mode, point.direction, args, point.rng)
             _check(derivative, args, order - 1, modes, limits, step, here)
 
 
@@ -135,6 +198,12 @@ def _dtypes(values: object) -> list[DType]:
     """Return the dtypes of the leaves that have tangents."""
     found = [np.asarray(x).dtype for x in tree.leaves(values)]
     return [dtype for dtype in found if is_inexact_dtype(dtype)]
+
+
+def _step(args: Sequence[object], eps: float | None) -> float:
+    """Return the step of differences; if it is not given, by the least precise dtype."""
+    worst = max(map(_rounding, _dtypes(tuple(args))), default=1.0)
+    return worst ** (1 / 3) if eps is None else eps
 
 
 def _rounding(dtype: DType) -> float:

@@ -75,6 +75,8 @@ def test_leaves_static_arguments_and_keywords_are_donated() -> None:
         effax.jit(f, static_argnums=0, donate_argnums=(0, 1))
     with pytest.raises(BadArgument, match="donate_argnames"):
         effax.jit(f, donate_argnames="d")
+    with pytest.raises(ValueError, match="donate_argnames needs it"):
+        effax.jit(max, donate_argnames="d")
 
 
 def test_memory_without_a_result_is_not_donated() -> None:

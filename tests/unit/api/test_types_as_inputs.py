@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import effax as jax
@@ -78,6 +79,9 @@ def test_structs_are_updated_and_describe_shardings() -> None:
     assert placed != struct
     assert jax.eval_shape(lambda x: x[0], placed) == jax.ShapeDtypeStruct((3,), "float32")
     assert jax.eval_shape(lambda: jax.eval_shape(jnp.sin, struct).shape[0]).shape == ()
+    assert jax.ShapeDtypeStruct((), np.bytes_).dtype == np.dtype(np.bytes_)
+    with pytest.raises(TypeError, match="not a dtype"):
+        jax.ShapeDtypeStruct((), "some text")
     with pytest.raises(ValueError, match="unknown attribute"):
         struct.update(size=3)
     with pytest.raises(ValueError, match="dtype must be specified"):

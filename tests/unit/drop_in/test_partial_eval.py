@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from functools import cache
 
 import numpy as np
 import pytest
@@ -10,7 +11,16 @@ import pytest
 import effax
 import effax.numpy as jnp
 from effax import Array, tree
-from effax.drop_in import api_util, core, linear_util, partial_eval
+from effax.drop_in import (
+    ad,
+    api_util,
+    core,
+    generators,
+    linear_util,
+    names,
+    partial_eval,
+    source_info,
+)
 from effax.drop_in.partial_eval import PartialVal
 
 VECTOR = effax.core.ShapedArray((3,), "float32")
@@ -79,3 +89,32 @@ def test_known_results_are_computed_and_the_others_are_a_program() -> None:
     np.testing.assert_allclose(np.asarray(outs[0].get_known()), np.sin(1.0), rtol=1e-6)
     (out,) = effax.core.eval_jaxpr(jaxpr, consts, 2 * jnp.ones(3))
     np.testing.assert_allclose(out, 2 * np.sin(1.0), rtol=1e-6)
+
+
+def test_programs_are_differentiated_and_pruned() -> None:
+    closed = effax.make_jaxpr(lambda x, y: (x * y, y + 1.0))(2.0, 3.0)
+    moved, nonzero = ad.jvp_jaxpr(closed, [True, False], instantiate=[False, True])
+    assert nonzero == [True, True]
+    assert core.jaxpr_as_fun(moved)(2.0, 3.0, 1.0) == [6.0, 4.0, 3.0, 0.0]
+    assert ad.jvp(lambda x: [x * x], [3.0], [1.0]) == ([9.0], [6.0])
+    pruned = partial_eval.prune_closed_jaxpr_outputs(closed, [False, True])
+    assert core.jaxpr_as_fun(pruned)(2.0, 3.0) == [4.0]
+    _, consts, ins = partial_eval.dce_jaxpr_consts(closed.jaxpr, [False, True])
+    assert (consts, ins) == ([], [False, True])
+
+
+def test_name_stacks_generators_and_caches() -> None:
+    with source_info.extend_name_stack("outer"), source_info.extend_name_stack("inner"):
+        stack = source_info.current_name_stack()
+        with source_info.reset_name_stack(), source_info.user_context(None, name_stack=stack):
+            assert source_info.current().name_stack == stack == "outer/inner"
+    closed = effax.make_jaxpr(lambda x: x)(1.0)
+    assert not closed.eqns
+    assert stack.extend("deep") == "outer/inner/deep"
+    key = generators.seed_with_impl(generators.rbg_prng_impl, 3)
+    assert key == effax.random.key(3, impl="rbg")
+    cached = cache(object)
+    names.register_backend_cache(cached, "a test")
+    first = cached()
+    effax.clear_caches()
+    assert cached() is not first

@@ -246,3 +246,21 @@ def test_a_lowering_rule_mixes_mlir_functions_and_callbacks() -> None:
     mlir.register_lowering(prim, lambda ctx, x: [x])
     with pytest.raises(RuntimeError, match="wrong number of results"):
         effax.jit(prim.bind)(X)
+
+
+def test_a_lowering_with_attributes_of_mlir() -> None:
+    prim = Primitive("rotated")
+    prim.def_abstract_eval(typed)
+
+    def lowered(ctx: mlir.LoweringRuleContext, x: object) -> list[object]:
+        (aval,) = ctx.avals_in
+        one = mlir.ir_attribute({"axis": 0, "name": "x", "scale": 2.0, "sizes": [1, True]})
+        assert "axis = 0 : i64" in str(one)
+        assert mlir.unflatten_ir_values_like_types([x], mlir.aval_to_ir_types(ctx, aval)) == [x]
+        assert "array<i64: 1, 2>" in str(mlir.dense_int_array([1, 2]))
+        assert str(mlir.i32_attr(3)) == "3 : i32"
+        (zero,) = mlir.ir_constants(np.zeros(3, np.float32))
+        return mlir.flatten_ir_values([(mlir.hlo.add(x, zero),)])
+
+    mlir.register_lowering(prim, lowered)
+    assert effax.jit(prim.bind)(jnp.arange(3.0)).tolist() == [0.0, 1.0, 2.0]

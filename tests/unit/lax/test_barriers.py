@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -39,6 +41,19 @@ def test_a_barrier_takes_trees_and_every_transformation() -> None:
 
 
 @pytest.mark.slow
+def test_a_barrier_returns_references() -> None:
+    ref = effax.new_ref(jnp.float32(1.0))
+
+    def f(ref: Any, y: Any) -> Any:
+        y, same = lax.optimization_barrier((y, ref))
+        assert same is ref
+        assert effax.typeof(ref).sharding == effax.typeof(y).sharding
+        ref[...] += y
+        return ref[...]
+
+    assert (f(ref, jnp.float32(2.0)), effax.jit(f)(ref, jnp.float32(4.0))) == (3.0, 7.0)
+
+
 def test_a_composite_is_one_operation_of_attributes() -> None:
     tangent = lax.composite(lambda x, **_: jnp.sin(x) / jnp.cos(x), "my.tangent", version=2)
 

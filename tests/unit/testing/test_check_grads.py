@@ -10,7 +10,7 @@ import effax
 import effax.numpy as jnp
 from effax import lax
 from effax.ir.errors import BadArgument
-from effax.testing import check_grads
+from effax.test_util import check_grads, check_jvp, check_vjp
 
 X = np.array([0.3, -1.2, 0.7], np.float32)
 
@@ -104,3 +104,13 @@ def test_tolerances_by_dtype_and_values_outside_of_the_domain() -> None:
     with pytest.raises(AssertionError, match="mode fwd"):
         check_grads(lambda x: x * x, (narrow,), atol=0.0, rtol={"bfloat16": 1e-6})
     check_grads(jnp.sqrt, (X,), modes=["fwd"])
+
+
+def test_one_mode_of_a_given_derivative() -> None:
+    f = wrong_derivative()
+    check_jvp(jnp.sin, lambda xs, ts: effax.jvp(jnp.sin, xs, ts), (X,))
+    check_vjp(jnp.sin, lambda x: effax.vjp(jnp.sin, x), (X,))
+    with pytest.raises(AssertionError, match="of f differs"):
+        check_jvp(f, lambda xs, ts: effax.jvp(f, xs, ts), (X,), err_msg="the jvp of f")
+    with pytest.raises(AssertionError, match="mode rev"):
+        check_vjp(f, lambda x: effax.vjp(f, x), (X,))
