@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 from effax.drop_in.private import new_source_info, register_exclusion, summarize
 from effax.ir.source import SourceInfo
-from effax.ir.trace import current_scopes, named_scope, scopes_set
+from effax.ir.trace import named_scope, scopes_set
 
 __all__ = [
     "NameStack",
@@ -43,7 +43,8 @@ def new_name_stack(name: str = "") -> NameStack:
 
 def current_name_stack() -> NameStack:
     """Return the names of the scopes that are entered."""
-    return NameStack("/".join(current_scopes()))
+    with scopes_set() as names:
+        return NameStack("/".join(names))
 
 
 def current() -> SourceInfo:
@@ -59,12 +60,12 @@ def extend_name_stack(name: str) -> AbstractContextManager[None]:
 transform_name_stack = extend_name_stack
 
 
-def set_name_stack(name_stack: str) -> AbstractContextManager[None]:
+def set_name_stack(name_stack: str) -> AbstractContextManager[object]:
     """Replace the stack in the block."""
     return scopes_set(tuple(name_stack.split("/")) if name_stack else ())
 
 
-def reset_name_stack() -> AbstractContextManager[None]:
+def reset_name_stack() -> AbstractContextManager[object]:
     """Remove all names in the block."""
     return scopes_set(())
 
@@ -72,5 +73,5 @@ def reset_name_stack() -> AbstractContextManager[None]:
 @contextmanager
 def user_context(traceback: object, *, name_stack: str | None = None) -> Iterator[None]:
     """Set the name stack in the block; equations keep the lines that traced them."""
-    with scopes_set(current_scopes()) if name_stack is None else set_name_stack(name_stack):
+    with scopes_set() if name_stack is None else set_name_stack(name_stack):
         yield

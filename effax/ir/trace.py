@@ -489,17 +489,12 @@ def named_scope(name: str) -> Iterator[None]:
         yield
 
 
-def current_scopes() -> tuple[str, ...]:
-    """Return the names of the scopes that are entered, outermost first."""
-    return _state.scopes
-
-
 @contextmanager
-def scopes_set(names: tuple[str, ...]) -> Iterator[None]:
-    """Set the name stack of equations traced in the block."""
+def scopes_set(names: tuple[str, ...] | None = None) -> Iterator[tuple[str, ...]]:
+    """Set the name stack of the block, unless it is None, and yield the one before."""
     before = _state.scopes
-    _state.scopes = names
+    _state.scopes = before if names is None else names
     try:
-        yield
+        yield before
     finally:
         _state.scopes = before
