@@ -1,9 +1,7 @@
-"""Computations of several processes, which effax does not have: one process, its own devices."""
+"""Computations of several processes."""
 
 from __future__ import annotations
 
-from effax.api.devices import initialize_distributed as initialize
-from effax.api.devices import is_distributed as is_initialized
-from effax.api.devices import shutdown_distributed as shutdown
+from effax.api.distributed import initialize, is_initialized, shutdown
 
 __all__ = ["initialize", "is_initialized", "shutdown"]

@@ -124,6 +124,7 @@ MODULES: Final = (
     "effax.stages",
     "effax.test_util",
     "effax.drop_in",
+    "effax.launch",
 )
 """The public modules; public are the names in their ``__all__``, and no others."""
 

@@ -163,38 +163,8 @@ def copy_to_host_async(x: T) -> T:
 
 
 def process_indices(backend: str | None = None) -> list[int]:
-    """Return the numbers of the processes: ``[0]``. Raises as :func:`devices`."""
+    """Return the numbers of the processes, ``[0]`` for one. Raises as :func:`devices`."""
     return list(range(process_count(backend)))
-
-
-def initialize_distributed(
-    coordinator_address: str | None = None,
-    num_processes: int | None = None,
-    process_id: int | None = None,
-    **kwargs: object,
-) -> None:
-    """Refuse to join other processes: a computation uses the devices of one process.
-
-    Raises NoBackend, unless there is one process.
-    """
-    del coordinator_address, kwargs
-    if num_processes == 1:
-        return
-    raise NoBackend(
-        "a computation of several processes is not supported",
-        expected="num_processes=1",
-        found=f"num_processes={num_processes}, process_id={process_id}",
-        remedy="leave `distributed.initialize` out",
-    )
-
-
-def is_distributed() -> bool:
-    """Return False: a computation uses the devices of one process."""
-    return False
-
-
-def shutdown_distributed() -> None:
-    """Do nothing: no other process is joined."""
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
@@ -214,7 +184,7 @@ def print_environment_info(return_string: bool = False) -> str | None:
         f"jaxlib: {version('jaxlib')}",
         f"numpy:  {np.__version__}",
         f"python: {' '.join(sys.version.split())}",
-        f"device info: {found[0].device_kind}-{len(found)}, {len(found)} local devices",
+        f"device info: {found[0].device_kind}-{len(found)}, {local_device_count()} local devices",
         f"process_count: {process_count()}",
         f"platform: {platform.uname()}",
         *[f"{k}={v}" for k, v in os.environ.items() if k.startswith(("JAX_", "XLA_"))],

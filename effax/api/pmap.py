@@ -80,7 +80,7 @@ def pmap(
             return cast("Callable[..., object]", fun)(*full, **named)
 
         batched: Callable[..., object] = vmap(on_dynamic, axes, out_axes, name, axis_size)
-        known = xla.devices() if devices is None else tuple(devices)
+        known = xla.own_devices() if devices is None else tuple(devices)
         if xla.number_of_devices() > 1 and not axes_in_scope():
             batched = _on_each(on_dynamic, axes, out_axes, name, known) or batched
         return batched(*dynamic, **kwargs)

@@ -438,4 +438,4 @@ def _formats(types: PyTree, shardings: PyTree) -> PyTree:
 
 
 def _on_first_device() -> Sharding:
-    return SingleDeviceSharding(xla.devices()[0])
+    return SingleDeviceSharding(xla.first_device())

@@ -148,7 +148,7 @@ def _checked(setting: str, value: object) -> object:
     if setting == "default_device" and value is not None:
         _check_default_device(value)
     if setting == "num_cpu_devices" and isinstance(value, int) and value > 0:
-        _start_with(value)
+        _set_num_devices(value)
     if setting == "platforms" and value is not None:
         check_platforms(str(value))
     return value
@@ -158,7 +158,7 @@ def _check_default_device(device: object) -> None:
     """Raise BadArgument unless the default device is the first one, or its platform."""
     from effax.lowering import xla
 
-    first = xla.devices()[0]
+    first = xla.first_device()
     if device not in (first, first.platform):
         raise BadArgument(
             "default_device is the first device",
@@ -172,12 +172,12 @@ class BackendRunning(BadArgument, RuntimeError):
     """A setting is changed that has an effect before XLA starts only."""
 
 
-def _start_with(num_devices: int) -> None:
-    """Start XLA with a number of devices. Raises BackendRunning where it runs with another one."""
+def _set_num_devices(num_devices: int) -> None:
+    """Set the number of devices. Raises BackendRunning where XLA runs with another one."""
     from effax.lowering import xla
 
     try:
-        xla.start(num_devices=num_devices)
+        xla.set_num_devices(num_devices)
     except BadArgument as error:
         raise BackendRunning(
             "jax_num_cpu_devices config should be updated before backends are initialized",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 from effax.ir.errors import BadArgument, ConcretizationError
 from effax.ir.types import Unsharded
 from effax.lazy.dataclasses import dataclass
-from effax.lowering.xla import Device, devices
+from effax.lowering.xla import Device, devices, first_device
 
 if TYPE_CHECKING:
     from effax.arrays.array import Array
@@ -47,12 +47,12 @@ class OnDevice:
         """Return the sharding: that of ``device_put`` or ``jit``, or the first device."""
         from effax.arrays.sharding import SingleDeviceSharding
 
-        return SingleDeviceSharding(devices()[0])
+        return SingleDeviceSharding(first_device())
 
     @property
     def device(self) -> Device:
         """Return the device of the array."""
-        return devices()[0]
+        return first_device()
 
     def devices(self) -> set[Device]:
         """Return the devices that the sharding names."""
@@ -139,7 +139,7 @@ def check_device(device: object, what: str) -> None:
 
 def check_first_device(device: object, what: str) -> None:
     """Raise BadArgument unless a device is the first one, or its platform."""
-    first = devices()[0]
+    first = first_device()
     if device not in (first, first.platform):
         raise BadArgument(
             f"{what} is the first device",
@@ -167,5 +167,5 @@ def placement(device: object, what: str) -> Sharding | None:
     if device is None or isinstance(device, Unsharded):
         return None
     check_device(device, what)
-    found = next((d for d in devices() if d == device), devices()[0])
+    found = next((d for d in devices() if d == device), first_device())
     return SingleDeviceSharding(found)

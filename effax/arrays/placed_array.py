@@ -194,11 +194,19 @@ class PlacedArray(DeviceArray):
             "`np.asarray(x)`",
         )
 
-    def __repr__(self) -> str:
+    @property
+    def _is_readable(self) -> bool:
+        """Return whether this process has the whole value."""
         place = self.placed_type.place
-        if place.is_local or (place.is_replicated and place.local):
+        return place.is_local or (place.is_replicated and bool(place.local))
+
+    def __repr__(self) -> str:
+        if self._is_readable:
             return super().__repr__()
         return f"Array(shape={self.shape}, dtype={self.dtype})"
+
+    def __str__(self) -> str:
+        return super().__str__() if self._is_readable else repr(self)
 
 
 def placed_types(leaves: Sequence[object]) -> tuple[PlacedType | None, ...]:

@@ -20,7 +20,7 @@ from effax.ir.partition import Spec, blocks, check_spec, local_type, names_in, s
 from effax.ir.types import Shape, array_type
 from effax.lazy.dataclasses import dataclass
 from effax.lowering import xla
-from effax.lowering.xla import Device, devices
+from effax.lowering.xla import Device, devices, first_device
 
 __all__ = [
     "AxisType", "Mesh", "NamedSharding", "P", "PartitionSpec", "Sharding", "SingleDeviceSharding",
@@ -228,7 +228,7 @@ class NamedSharding(Sharding):
     @property
     def device_set(self) -> set[Device]:
         """Return the devices of the mesh; the first device runs a mesh of numbers."""
-        return set(self.mesh.devices.flat) if self.mesh.has_devices else {devices()[0]}
+        return set(self.mesh.devices.flat) if self.mesh.has_devices else {first_device()}
 
     @property
     def num_devices(self) -> int:

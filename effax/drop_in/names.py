@@ -6,12 +6,12 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from effax.api.devices import devices, process_count, process_index, process_indices
+from effax.api.devices import process_count, process_index, process_indices
 from effax.arrays.array import Array
 from effax.drop_in.private import Client
 from effax.ir.errors import TracerTypeError
 from effax.ir.state import Cache, clear_caches, register_cache
-from effax.lowering.xla import Device
+from effax.lowering.xla import Device, first_device
 from effax.lowering.xla.dlpack import TYPE_CODES
 
 __all__ = [
@@ -49,7 +49,7 @@ class KeyReuseError(TracerTypeError):
 
 def get_default_device() -> Device:
     """Return the first device."""
-    return devices()[0]
+    return first_device()
 
 
 class AbstractToken:

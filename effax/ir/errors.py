@@ -246,3 +246,15 @@ class OOBError(CheckError):
 
 class LoweringError(EffaxError, RuntimeError):
     """A program cannot be compiled or run."""
+
+
+class ProcessError(EffaxError, RuntimeError):
+    """A process cannot join the others, or a computation of several processes failed."""
+
+
+class ProcessLost(ProcessError):
+    """Another process ended, or did not answer in time."""
+
+
+class ProcessesDiffer(ProcessError, AssertionError):
+    """The processes do not compute the same."""

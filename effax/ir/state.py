@@ -120,6 +120,8 @@ OTHER_STATE: Final[Mapping[str, str]] = {
     "effax.ir.types._refs": "one value for equal reference types",
     "effax.lowering.xla.backend._process": "the client of XLA",
     "effax.lowering.xla.executable._freed": "the number of executables that were freed",
+    "effax.lowering.xla.processes._membership": "the group of processes that this one joined",
+    "effax.launch.workers._lock": "the lock under which lines of output are written",
     "effax.lowering.xla.host.running": "the calls in progress",
     "effax.testing.laws.recording._logs": "the logs of laws in progress",
     "effax.transforms.framework.pass_._default": "the rules of calls that pass none",

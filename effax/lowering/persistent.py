@@ -180,7 +180,8 @@ def _environment() -> tuple[str, ...]:
     """Return the versions, the devices and the processor of this process."""
     from importlib.metadata import version
 
-    devices = [f"{d.platform} {d.device_kind} {d.id}" for d in xla.devices()]
+    every = (xla.first_device(), *xla.devices())
+    devices = [f"{d.platform} {d.device_kind} {d.id}" for d in every]
     return (FORMAT.decode(), version("jaxlib"), xla.platform_version(), *devices, _processor())
 
 

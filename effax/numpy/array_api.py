@@ -9,7 +9,7 @@ from effax.arrays.array import Array
 from effax.arrays.config import allowed
 from effax.ir.dtypes import DType, as_dtype
 from effax.ir.errors import BadArgument
-from effax.lowering.xla import Device, devices
+from effax.lowering.xla import Device, devices, first_device
 from effax.lowering.xla.buffers import SupportsDLPack
 from effax.numpy.dtypes import isdtype
 
@@ -33,7 +33,7 @@ class ArrayNamespaceInfo:
 
     def default_device(self) -> Device:
         """Return the device of arrays that are created without one."""
-        return devices()[0]
+        return first_device()
 
     def devices(self) -> tuple[Device, ...]:
         """Return the devices on which arrays can be created."""

@@ -25,10 +25,14 @@ from effax.lowering.xla.backend import (
     aval_of,
     backend,
     devices,
+    first_device,
+    is_running,
     max_nesting,
     number_of_devices,
+    number_of_processes,
     own_devices,
     platform_version,
+    set_num_devices,
     start,
     this_process,
 )
@@ -49,7 +53,6 @@ from effax.lowering.xla.buffers import (
 )
 from effax.lowering.xla.executable import (
     Executable,
-    MemoryStats,
     Optimization,
     Run,
     compile_module,
@@ -59,6 +62,7 @@ from effax.lowering.xla.host import TARGET as HOST_TARGET
 from effax.lowering.xla.host import effects_barrier
 from effax.lowering.xla.host import parsed as module_of
 from effax.lowering.xla.lapack import has_lapack, lapack_target
+from effax.lowering.xla.memory import MemoryStats
 from effax.lowering.xla.placement import (
     Placement,
     copied_parts,
@@ -99,6 +103,7 @@ __all__ = [
     "devices",
     "dlpack_device",
     "effects_barrier",
+    "first_device",
     "from_dlpack",
     "from_portable",
     "from_single",
@@ -106,6 +111,7 @@ __all__ = [
     "handler_at",
     "has_lapack",
     "is_deleted",
+    "is_running",
     "lapack_target",
     "load_executable",
     "max_nesting",
@@ -113,6 +119,7 @@ __all__ = [
     "module_of",
     "new_ref_buffer",
     "number_of_devices",
+    "number_of_processes",
     "own_devices",
     "placement_of",
     "placement_over",
@@ -124,6 +131,7 @@ __all__ = [
     "raw_view",
     "read_part",
     "replicated",
+    "set_num_devices",
     "signature",
     "start",
     "this_process",

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import field
+from math import ceil
 from threading import RLock
 from typing import TYPE_CHECKING, Final, Protocol, cast, final, runtime_checkable
 
@@ -20,10 +21,12 @@ from effax.ir.dtypes import (
     as_key_dtype,
     unsigned_of_subbyte,
 )
-from effax.ir.errors import BadArgument, LoweringError
+from effax.ir.errors import BadArgument, LoweringError, ProcessError
 from effax.ir.types import ArrayType, Shape, array_type
 from effax.lazy.dataclasses import dataclass
 from effax.lowering.xla.dlpack import TYPE_CODES, memory_of
+from effax.lowering.xla.processes import Group, group, is_launched, joined_group
+from effax.lowering.xla.quiet import quieten
 
 if TYPE_CHECKING:
     from jaxlib import _jax
@@ -96,6 +99,10 @@ class Buffer(Protocol):
         """Wait until it is written."""
         ...
 
+    def is_ready(self) -> bool:
+        """Return whether it is written."""
+        ...
+
     def delete(self) -> None:
         """Free its memory."""
         ...
@@ -123,7 +130,9 @@ _DevicePut = Callable[
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Backend:
-    """The client, its first device, on which programs run, and tables of interned objects by type.
+    """The client, its devices, and tables of interned objects by type.
+
+    ``devices`` are those of all processes, ``placement`` is this one's first, which runs programs.
 
     ``flatten`` returns the leaves of a tree of None, tuples, lists and dicts (any other value is a
     leaf), and its structure.
@@ -151,10 +160,11 @@ class Backend:
 class _Process:
     """The state of the process: XLA supports one client."""
 
-    __slots__ = ("backend", "lock")
+    __slots__ = ("backend", "lock", "num_devices")
 
     def __init__(self) -> None:
         self.backend: Backend | None = None
+        self.num_devices: int | None = None
         self.lock: Final = RLock()
 
 
@@ -178,13 +188,14 @@ def start(*, asynchronous: bool | None = None, num_devices: int | None = None) -
     Raises:
         BadArgument: it is running with other options.
         LoweringError: jaxlib is not installed, or older than supported.
+        ProcessError: this process is one of several, and not all of them start XLA.
     """
     with _process.lock:
         running = _process.backend
         if running is None:
-            wanted_devices = _configured() if num_devices is None else num_devices
-            running = _process.backend = _connect(bool(asynchronous), wanted_devices)
-    has = {"asynchronous": running.asynchronous, "num_devices": len(running.devices)}
+            running = _process.backend = _connect(bool(asynchronous), num_devices)
+    own = running.client.local_devices()
+    has = {"asynchronous": running.asynchronous, "num_devices": len(own)}
     wanted = {"asynchronous": asynchronous, "num_devices": num_devices}
     if any(option is not None and option != has[name] for name, option in wanted.items()):
         raise BadArgument(
@@ -203,9 +214,31 @@ def device_list(chosen: tuple[Device, ...]) -> _jax.DeviceList:
     return _jax.DeviceList(cast("tuple[_jax.Device, ...]", chosen))
 
 
+def is_running() -> bool:
+    """Return whether XLA has started, which fixes the devices and the processes."""
+    return _process.backend is not None
+
+
+def first_device() -> Device:
+    """Return the device of arrays that are placed on no other: this process's first one."""
+    return backend().placement[0]
+
+
+def number_of_processes() -> int:
+    """Return the number of processes that run one program, without a start of XLA."""
+    members = joined_group()
+    return 1 if members is None else members.options.size
+
+
 def this_process() -> int:
     """Return the number of this process."""
     return backend().client.process_index()
+
+
+def spanning(devices: tuple[Device, ...]) -> Group | None:
+    """Return the group of processes, if devices are of several; else None."""
+    here = this_process()
+    return group() if any(d.process_index != here for d in devices) else None
 
 
 def own_devices() -> tuple[Device, ...]:
@@ -213,8 +246,18 @@ def own_devices() -> tuple[Device, ...]:
     return tuple(backend().client.local_devices())
 
 
+def set_num_devices(num_devices: int) -> None:
+    """Set the number of CPU devices, before XLA starts. Raises BadArgument where it is running."""
+    with _process.lock:
+        if _process.backend is not None:
+            start(num_devices=num_devices)
+        _process.num_devices = num_devices
+
+
 def _configured() -> int | None:
-    """Return the number of CPU devices that the environment variable sets."""
+    """Return the number of CPU devices that the user or the environment variable sets."""
+    if _process.num_devices is not None:
+        return _process.num_devices
     given = os.environ.get("JAX_NUM_CPU_DEVICES")
     return int(given) if given is not None and int(given) > 0 else None
 
@@ -225,6 +268,8 @@ _FORCED: Final = re.compile(r"--xla_force_host_platform_device_count=(\d+)")
 def number_of_devices() -> int:
     """Return the number of devices, without a start of XLA."""
     running = _process.backend
+    if running is None and (group() is not None or is_launched()):
+        running = start()
     if running is not None:
         return len(running.devices)
     forced = _FORCED.search(os.environ.get("XLA_FLAGS", ""))
@@ -320,11 +365,6 @@ def max_nesting() -> int:
     return 80 if version.__version_info__ < (0, 12) else 320
 
 
-def quieten() -> None:
-    """Keep XLA from reporting its devices on standard error, as jax does, before its import."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
-
-
 def _connect(asynchronous: bool, num_devices: int | None) -> Backend:
     quieten()
     try:
@@ -341,17 +381,22 @@ def _connect(asynchronous: bool, num_devices: int | None) -> Backend:
             remedy="pip install --upgrade jaxlib",
         )
     _set_states()
-    client = xla_client.make_cpu_client(asynchronous, num_devices=num_devices)
-    found = client.devices()
+    members = joined_group()
+    client = (
+        xla_client.make_cpu_client(asynchronous, num_devices=num_devices or _configured())
+        if members is None
+        else _connect_with_others(members, asynchronous, num_devices)
+    )
+    first = client.local_devices()[0]
     # XLA releases NumPy arrays when it runs next; without this, a program that no longer uses XLA
     # would never free them.
     gc.callbacks.append(lambda _phase, _info: _jax.collect_garbage())
     return Backend(
         client=client,
-        devices=tuple(found),
-        placement=found[:1],
-        device_list=_jax.DeviceList((found[0],)),
-        sharding=_new_sharding(found[0]),
+        devices=tuple(client.devices()),
+        placement=[first],
+        device_list=_jax.DeviceList((first,)),
+        sharding=_new_sharding(first),
         zero_copy=_jax.HostBufferSemantics.ZERO_COPY,
         device_put=_jax.batched_device_put,
         wait=_jax.batched_block_until_ready,
@@ -359,6 +404,40 @@ def _connect(asynchronous: bool, num_devices: int | None) -> Backend:
         flatten=_jax.pytree.PyTreeRegistry().flatten,
         asynchronous=asynchronous,
     )
+
+
+def _connect_with_others(
+    members: Group, asynchronous: bool, num_devices: int | None
+) -> _jax.Client:
+    """Return the client of this process in its group. Raises ProcessError."""
+    from jaxlib import _jax, xla_client
+
+    options = members.options
+    # XLA reads its flags with the client; one that the user sets stays, as the last one counts.
+    limit = f"--xla_cpu_collective_timeout_seconds={options.collective_timeout}"
+    os.environ["XLA_FLAGS"] = f"{limit} {os.environ.get('XLA_FLAGS', '')}"
+    minutes = max(1, ceil(options.init_timeout / 60))
+    try:
+        return xla_client.make_cpu_client(
+            asynchronous,
+            distributed_client=members.client,
+            node_id=options.rank,
+            num_nodes=options.size,
+            collectives=_jax.make_gloo_tcp_collectives(
+                distributed_client=members.client, hostname=members.host
+            ),
+            num_devices=num_devices or options.num_devices or _configured(),
+            get_local_topology_timeout_minutes=minutes,
+            get_global_topology_timeout_minutes=minutes,
+        )
+    except RuntimeError as error:
+        members.check()
+        raise ProcessError(
+            "not all processes started XLA",
+            expected=f"the first array or compilation of each within {minutes} min",
+            found=str(error).strip(),
+            remedy="use arrays in every process; or ask for `effax.devices()` at the start",
+        ) from None
 
 
 def _set_states() -> None:

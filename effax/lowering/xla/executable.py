@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
 from itertools import count
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Final, Literal, final
 
 import numpy as np
 
-from effax.ir.errors import LoweringError
+from effax.ir.errors import EffaxError, LoweringError, ProcessLost
 from effax.ir.types import ArrayType
-from effax.lazy.dataclasses import dataclass
 from effax.lowering.xla.backend import (
     EFFORTS,
     Buffer,
@@ -21,10 +21,11 @@ from effax.lowering.xla.backend import (
     backend,
     device_list,
     handler_of,
+    spanning,
 )
 from effax.lowering.xla.host import HostCall, HostCalls, parsed, running
 from effax.lowering.xla.lapack import prepare_for
-from effax.lowering.xla.memory import trim
+from effax.lowering.xla.memory import MemoryStats, trim
 from effax.lowering.xla.placement import Placement, handler_at, places_of
 
 if TYPE_CHECKING:
@@ -41,54 +42,6 @@ TRIMMED: Final = 64
 """The number of executables that are freed between two returns of memory to the system."""
 
 _freed: Final = count()
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class MemoryStats:
-    """The memory of a call of an executable, in bytes, as XLA planned it.
-
-    Attributes:
-        argument_bytes: the arguments.
-        output_bytes: the outputs; on CPU several outputs include the table of their addresses, 8
-            bytes each.
-        temp_bytes: the temporary buffers.
-        alias_bytes: the part of the outputs that reuses the memory of arguments.
-        code_bytes: the machine code, or 0 if XLA does not report it.
-        peak_bytes: the maximum in use at once.
-    """
-
-    argument_bytes: int
-    output_bytes: int
-    temp_bytes: int
-    alias_bytes: int
-    code_bytes: int
-    peak_bytes: int
-
-    @property
-    def argument_size_in_bytes(self) -> int:
-        """Return ``argument_bytes``, under JAX's name."""
-        return self.argument_bytes
-
-    @property
-    def output_size_in_bytes(self) -> int:
-        """Return ``output_bytes``, under JAX's name."""
-        return self.output_bytes
-
-    @property
-    def temp_size_in_bytes(self) -> int:
-        """Return ``temp_bytes``, under JAX's name."""
-        return self.temp_bytes
-
-    @property
-    def alias_size_in_bytes(self) -> int:
-        """Return ``alias_bytes``, under JAX's name."""
-        return self.alias_bytes
-
-    @property
-    def generated_code_size_in_bytes(self) -> int:
-        """Return ``code_bytes``, under JAX's name."""
-        return self.code_bytes
 
 
 @final
@@ -251,7 +204,7 @@ def _device_runner(executable: Executable) -> Run:
     XLA returns before it is done, and with jaxlib 0.10 many calls under way would never end. It
     checks neither placements nor whether a buffer is deleted or donated twice.
     """
-    execute, wait = executable.loaded.execute_sharded, backend().wait
+    execute, wait = executable.loaded.execute_sharded, _waiting(executable.devices)
     handlers, n_args = executable.handlers(), executable.n_args
     shardings = [place.sharding for place in executable.in_places]
 
@@ -264,11 +217,35 @@ def _device_runner(executable: Executable) -> Run:
         try:
             results: list[Buffer] = execute(buffers).consume_with_handlers(handlers)
             wait(results)
+        except EffaxError:
+            raise
         except RuntimeError as error:
             raise _not_run(n_args, buffers, error) from error
         return results
 
     return run
+
+
+def _waiting(devices: tuple[Device, ...]) -> Callable[[Sequence[Buffer]], None]:
+    """Return the function that waits for results; on several processes, also for their ends."""
+    members = spanning(devices)
+    if members is None:
+        return backend().wait
+    wait_until, wait = members.wait_until, backend().wait
+
+    def wait_with_others(results: Sequence[Buffer]) -> None:
+        wait_until(lambda: all(x.is_ready() for x in results))
+        try:
+            wait(results)
+        except RuntimeError as error:
+            members.check()
+            raise ProcessLost(
+                "a computation with the other processes failed",
+                found=str(error).strip(),
+                remedy="another process ended, or differs; start the program again",
+            ) from error
+
+    return wait_with_others
 
 
 def _whole_runner(executable: Executable) -> Run:
@@ -363,8 +340,13 @@ def compile_module(
     Raises:
         LoweringError: the text does not parse or verify, XLA cannot compile it, or the counts
             differ.
+        ProcessesDiffer: the devices are of several processes, which compile other programs.
+        ProcessLost: such a process ended.
     """
     xla = backend()
+    members = spanning(devices)
+    if members is not None:
+        members.agree("compiles a program", _compiled_as(module, devices, options))
     prepare_for(module)
     compile_options = _options(optimization, devices)
     chosen = device_list(devices) if devices else xla.device_list
@@ -402,6 +384,14 @@ def load_executable(data: bytes, n_args: int, out_types: Sequence[ArrayType]) ->
             remedy="compile the program again",
         ) from error
     return Executable(loaded, n_args, out_types)
+
+
+def _compiled_as(
+    module: str | bytes, devices: tuple[Device, ...], options: Sequence[tuple[str, object]]
+) -> str:
+    """Return all that processes must agree on before they compile."""
+    text = module if isinstance(module, str) else f"bytecode {sha256(module).hexdigest()}"
+    return f"devices {[d.id for d in devices]}, options {list(options)}\n{text}"
 
 
 def numeric_estimates(found: Mapping[str, object]) -> dict[str, float]:

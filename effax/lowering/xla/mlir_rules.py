@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from effax.lowering.xla.backend import quieten
 from effax.lowering.xla.host import context
+from effax.lowering.xla.quiet import quieten
 
 DEFERRED: Final = "effax_deferred_"
 """The prefix of the targets of calls that another writer replaces."""

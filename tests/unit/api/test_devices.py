@@ -104,10 +104,6 @@ def test_a_deleted_array_is_not_used_again() -> None:
 
 def test_there_is_one_process() -> None:
     assert effax.process_indices() == [0]
-    assert not effax.distributed.is_initialized()
-    effax.distributed.initialize(num_processes=1)
-    with pytest.raises(RuntimeError, match="several processes"):
-        effax.distributed.initialize("localhost:1234", 2, 0)
     text = effax.print_environment_info(return_string=True)
     assert text is not None
     assert "jaxlib:" in text
