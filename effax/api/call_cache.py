@@ -9,8 +9,9 @@ from types import FunctionType
 from typing import Final, NamedTuple, TypeGuard, TypeVar, cast
 from weakref import WeakKeyDictionary, WeakSet, ref
 
-from effax.api.call_keys import TRACED, CallLeaves, ShortKey, flat_key, flat_leaves
+from effax.api.call_keys import TRACED, ShortKey, flat_key, types_key
 from effax.api.dispatch import Runner
+from effax.api.host_arguments import call_in_order
 from effax.api.static import StaticArgs, StaticValues
 from effax.arrays.config import config
 from effax.arrays.device_array import DeviceArray
@@ -75,15 +76,23 @@ class CallSignature(NamedTuple):
 
 
 class CacheEntry:
-    """A traced call, and the function that runs it once it is compiled."""
+    """A traced call, and the functions that run it once it is compiled.
 
-    __slots__ = ("flat", "indexed", "lock", "runner")
+    Attributes:
+        flat: the traced program.
+        runner: the function that runs it on its leaves.
+        reads: whether that only reads the memory of its arguments.
+        indexed: the functions that run its calls, by the kinds of their arguments.
+        lock: of several threads that call first, one compiles.
+    """
+
+    __slots__ = ("flat", "indexed", "lock", "reads", "runner")
 
     def __init__(self, flat: FlatFunction) -> None:
         self.flat: FlatFunction = flat
         self.runner: Runner | None = None
-        self.indexed: int = 0
-        # Of several threads that call first, one compiles.
+        self.reads: bool = False
+        self.indexed: list[Runner] = []
         self.lock: Final = RLock()
 
 
@@ -126,8 +135,8 @@ class CallCache:
 
     Three indices find the runner of an entry from a key that is quicker to make than a signature:
 
-    - ``by_types``, where all arguments are positional, and arrays or references with memory;
-    - ``by_kind``, where they are any kind of leaf, or static, or passed by keyword;
+    - ``by_types``, where all arguments are arrays or references with memory;
+    - ``by_kind``, where they are any kind of leaf, or static;
     - ``by_structure``, where they are trees of leaves, by the structure that XLA's own flattening
       returns, which flattens in C++ what ``tree.flatten`` does in two steps.
 
@@ -138,7 +147,7 @@ class CallCache:
         self.static = static
         self.entries: dict[CallSignature, CacheEntry] = {}
         self.by_types: dict[ShortKey, Runner] = {}
-        self.by_kind: dict[ShortKey, tuple[Runner, CallLeaves]] = {}
+        self.by_kind: dict[ShortKey, Runner] = {}
         self.by_structure: dict[ShortKey, Runner] = {}
         with _live.lock:
             _live.caches.add(self)
@@ -168,13 +177,11 @@ class CallCache:
         """Remove entries, and what finds them."""
         with _live.lock:
             removed = [self.entries.pop(signature, None) for signature in signatures]
-            gone = [entry.runner for entry in removed if entry is not None and entry.runner]
+            gone = [run for entry in removed if entry is not None for run in entry.indexed]
             if gone:
-                for table in (self.by_types, self.by_structure):
+                for table in (self.by_types, self.by_structure, self.by_kind):
                     for key in [k for k, runner in table.items() if runner in gone]:
                         del table[key]
-                for key in [k for k, (runner, _) in self.by_kind.items() if runner in gone]:
-                    del self.by_kind[key]
 
     def index(
         self,
@@ -182,45 +189,40 @@ class CallCache:
         kwargs: Mapping[str, object],
         leaves: Sequence[object],
         types: Sequence[Type],
-        runner: Runner,
+        entry: CacheEntry,
     ) -> None:
-        """Add a call to the index that covers it, if one does."""
+        """Add a call of a compiled entry to the index that covers it, if one does."""
+        run = entry.runner
+        assert run is not None
         has_static = any(self.static)
-        if not (kwargs or has_static) and _all_with_type(args):
-            _insert(self.by_types, (config.call_key, *[x._type for x in args]), runner)
-            return
-        picked = flat_leaves(self.static, args, kwargs, leaves, types)
+        in_order = call_in_order(run, entry.reads, self.static, args, kwargs, leaves, types)
+        entry.indexed.append(in_order or run)
+        values = [*args, *kwargs.values()]
         try:
-            if picked is not None:
+            if in_order is not None and not has_static and _all_with_type(values):
+                _insert(self.by_types, types_key(args, kwargs), in_order)
+            elif in_order is not None:
                 key = flat_key(self.static, args, kwargs)
-                _insert(self.by_kind, key, (runner, picked))
+                if key:
+                    _insert(self.by_kind, key, in_order)
             elif not has_static:
                 found, key = _structured(args, kwargs)
                 # User-defined nodes may be leaves for XLA, or have their leaves in another order.
                 if len(found) == len(leaves) and all(map(is_, found, leaves)):
-                    _insert(self.by_structure, key, runner)
+                    _insert(self.by_structure, key, run)
         except NO_KEY:
             return
 
-    def find(
+    def find_tree(
         self, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> tuple[Runner, Sequence[object]] | None:
-        """Return the runner of a call, and the leaves to run it on; None where no index has it."""
-        if self.by_kind:
-            try:
-                warm = self.by_kind.get(flat_key(self.static, args, kwargs))
-            except KeyError:
-                warm = None
-            if warm is not None:
-                return warm[0], warm[1].of(args, kwargs)
-        if self.by_structure:
-            try:
-                leaves, key = _structured(args, kwargs)
-            except NO_KEY:
-                return None
-            runner = self.by_structure.get(key)
-            return None if runner is None else (runner, leaves)
-        return None
+        """Return the runner of a call on trees, and its leaves; None where the index has it not."""
+        try:
+            leaves, key = _structured(args, kwargs)
+        except NO_KEY:
+            return None
+        run = self.by_structure.get(key)
+        return None if run is None else (run, leaves)
 
     def remove_stale(self) -> None:
         """Remove the entries of which a static argument has been collected."""

@@ -17,7 +17,7 @@ from effax.ir.syntax import Jaxpr
 from effax.ir.trace import alias_error, identity
 from effax.ir.types import ArrayType
 from effax.lowering.program import CompiledProgram
-from effax.lowering.xla import Buffer
+from effax.lowering.xla import Buffer, Run
 from effax.tree import PyTreeDef
 
 Runner = Callable[[Sequence[object]], object]
@@ -64,24 +64,47 @@ def ready(program: CompiledProgram, flat: FlatFunction) -> Ready:
 
 
 def runner(call: Ready) -> Runner:
-    """Return the function that runs a call; one result and no references is the fast case."""
-    execute = _executor(call)
-    if call.consts or call.refs or not call.is_leaf:
-        return partial(_run, call, execute)
-    (out_type,) = call.out_types
-    if call.program.executable.calls_python:
-        return lambda leaves: DeviceArray(None, out_type, execute(leaves)[0])
+    """Return the function that runs a call; one without references is the fast case."""
+    if call.refs or call.program.executable.calls_python:
+        return partial(_run, call, _executor(call))
     run_buffers = call.program.executable.run
+    return _pure_leaf(call, run_buffers) if call.is_leaf else _pure_tree(call, run_buffers)
 
-    def run_pure(leaves: Sequence[object]) -> DeviceArray:
-        # `execute`, inlined.
+
+def _pure_leaf(call: Ready, run_buffers: Run) -> Runner:
+    """Return the run of a program that has no effects and one result."""
+    (out_type,) = call.out_types
+    consts = [buffer_of(x) for x in call.consts]
+
+    def run_leaf(leaves: Sequence[object]) -> DeviceArray:
         try:
-            made = run_buffers([x._buffer for x in leaves])  # type: ignore[attr-defined]  # where it is missing, buffers are made; a cast costs 1%
+            buffers = [x._buffer for x in leaves]  # type: ignore[attr-defined]  # where it is missing, buffers are made; a cast costs 1%
+            made = run_buffers(consts + buffers if consts else buffers)
         except (AttributeError, TypeError):
-            made = execute(leaves)
+            # Nothing ran: an argument has no buffer yet, or is not an array of the library.
+            made = run_buffers([*consts, *map(buffer_of, leaves)])
         return DeviceArray(None, out_type, made[0])
 
-    return run_pure
+    return run_leaf
+
+
+def _pure_tree(call: Ready, run_buffers: Run) -> Runner:
+    """Return the run of a program that has no effects, whose result is a tree."""
+    out_tree, out_types = call.out_tree, call.out_types
+    consts = [buffer_of(x) for x in call.consts]
+    is_tuple = out_tree == tree.structure((0,) * len(out_types))
+
+    def run_tree(leaves: Sequence[object]) -> object:
+        # As `run_leaf`.
+        try:
+            buffers = [x._buffer for x in leaves]  # type: ignore[attr-defined]  # likewise
+            made = run_buffers(consts + buffers if consts else buffers)
+        except (AttributeError, TypeError):
+            made = run_buffers([*consts, *map(buffer_of, leaves)])
+        results = [DeviceArray(None, t, x) for t, x in zip(out_types, made)]  # noqa: B905  # takes a tenth of the call
+        return tuple(results) if is_tuple else tree.unflatten(out_tree, results)
+
+    return run_tree
 
 
 def run_call(call: Ready, leaves: Sequence[object]) -> object:

@@ -16,10 +16,11 @@ from effax.api.call_cache import (
     CallSignature,
     cache_of,
 )
-from effax.api.call_keys import ShortKey
+from effax.api.call_keys import ShortKey, flat_key
 from effax.api.debugging.nans import watched_runner
 from effax.api.dispatch import Runner, check_aliases
 from effax.api.explain_misses import explain_miss
+from effax.api.host_arguments import leaves_arguments_alone
 from effax.api.jit_options import (
     UNSPECIFIED,
     CompilerOptions,
@@ -95,26 +96,31 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
                 return self._fun(*args, **kwargs)
             return cast(R, self._staged(args, kwargs))
         cache = self._cache
-        if cache.by_types and not kwargs:
-            # Inlined here: a further call would cost a tenth of a warm call on arrays.
+        warm: Runner | None = None
+        if cache.by_types:
+            # `types_key`, inlined: a further call would cost a tenth of a warm call on arrays.
             try:
                 key: ShortKey = (config.call_key, *[x._type for x in args])  # type: ignore[attr-defined]  # where it is missing, the other tables are searched
+                if kwargs:
+                    key = (*key, *kwargs, *[x._type for x in kwargs.values()])  # type: ignore[attr-defined]  # likewise
                 warm = cache.by_types.get(key)
             except AttributeError:
-                warm = None
-            if warm is not None:
-                return warm(args)  # type: ignore[return-value]  # a cast costs 1%
-        found = cache.find(args, kwargs)
-        if found is not None:
-            return cast(R, found[0](found[1]))
+                pass
+        if warm is None and cache.by_kind:
+            warm = cache.by_kind.get(flat_key(self._static, args, kwargs))
+        if warm is not None:
+            return warm((*args, *kwargs.values()) if kwargs else args)  # type: ignore[return-value]  # a cast costs 1%
+        if cache.by_structure:
+            found = cache.find_tree(args, kwargs)
+            if found is not None:
+                return cast(R, found[0](found[1]))
         if config.disable_jit:
             return self._fun(*args, **kwargs)
         call = self._flatten_call(args, kwargs, ())
         entry = cache.entries.get(call.signature) or self._traced(call)
         runner = entry.runner or self._compile(entry, args, kwargs, call.leaves)
-        if entry.indexed < KINDS:
-            entry.indexed += 1
-            self._cache.index(args, kwargs, call.leaves, call.signature.types, runner)
+        if len(entry.indexed) < KINDS:
+            cache.index(args, kwargs, call.leaves, call.signature.types, entry)
         return cast(R, runner(call.leaves))
 
     def _flatten_call(
@@ -181,21 +187,24 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
         with entry.lock:
             made = entry.runner
             if made is None:
-                entry.runner = made = self._made_runner(entry.flat, args, kwargs, leaves)
+                entry.runner = made = self._made_runner(entry, args, kwargs, leaves)
         return made
 
     def _made_runner(
         self,
-        flat: FlatFunction,
+        entry: CacheEntry,
         args: Sequence[object],
         kwargs: Mapping[str, object],
         leaves: Sequence[object],
     ) -> Runner:
+        flat = entry.flat
         plan = self._options.plan(flat, self._static, args, kwargs, leaves, self._name)
         program = compiled_call(flat, plan, self._name)
         made = call_runner(program, flat, plan)
         if config.watched:
             made = watched_runner(made, flat, config.watched, self._name)
+        else:
+            entry.reads = leaves_arguments_alone(program)
         return plan.runner(made, program, len(flat.consts))
 
     def _program_of(self, call: _Call) -> FlatFunction:

@@ -47,9 +47,7 @@ register_cache(
     Cache("effax.api.ref_calls._numbers", MOST_NUMBERS, _numbers.clear, lambda: len(_numbers))
 )
 
-_PLAIN: Final = frozenset(
-    map(np.dtype, ("?", "i1", "i2", "i4", "u1", "u2", "u4", "f2", "f4", "c8"))
-)
+PLAIN: Final = frozenset(map(np.dtype, ("?", "i1", "i2", "i4", "u1", "u2", "u4", "f2", "f4", "c8")))
 """The dtypes of NumPy arrays that no setting converts."""
 
 Execute = Callable[[Sequence[object]], list[Buffer]]
@@ -223,7 +221,7 @@ def buffer_of(x: object) -> Buffer:
     if type(x) is EagerRef:
         buffer = x._buffer
         return x.pinned() if buffer is None else buffer
-    if type(x) is np.ndarray and x.dtype in _PLAIN:
+    if type(x) is np.ndarray and x.dtype in PLAIN:
         return xla.put(x, copy=True)
     if isinstance(x, float | int) and type(x) in _NUMBERS and x:
         return _number_buffer(x)

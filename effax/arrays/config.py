@@ -8,8 +8,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from operator import attrgetter
 from types import MappingProxyType
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from effax.arrays.settings import checked_setting, initial_settings
 from effax.ir.dtypes import DType, as_dtype, as_key_dtype, canonical, is_array_dtype
@@ -67,12 +68,9 @@ class Config(threading.local):
     call_key: object = False
     user_contexts: Mapping[object, object] = MappingProxyType({})
 
-    def __getattr__(self, name: str) -> object:
-        # Names of attributes are found without this method.
-        setting = name.removeprefix("jax_")
-        if setting == name or setting not in _initial:
-            raise AttributeError(f"unknown setting {name!r}")
-        return getattr(self, setting)
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object: ...
 
     def update(self, name: str, value: object) -> None:
         """Set one setting of the process. Raises BadArgument for an unknown name or value.
@@ -234,6 +232,8 @@ def _derive() -> None:
 _PLAIN: Final = tuple([checked_setting(name, _initial[name]) for name in _KEYED])
 for _name, _value in _initial.items():
     setattr(Config, _name, _value)
+    # A `__getattr__` would make each read of a setting twice as slow, and a call reads one.
+    setattr(Config, f"jax_{_name}", property(attrgetter(_name)))
 _derive_process()
 
 

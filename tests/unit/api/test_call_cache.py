@@ -6,6 +6,7 @@ import gc
 import subprocess
 import sys
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,18 @@ def test_warm_calls_copy_numpy_arrays_and_share_buffers_of_numbers() -> None:
         assert f(2.5).dtype == np.float64
     with pytest.raises(OverflowError):
         f(2**40)
+
+
+def test_warm_calls_of_threads_have_copies_of_their_own() -> None:
+    f = effax.jit(lambda x, y: (x, x[::-1] + y))
+
+    def results(n: int) -> set[tuple[float, ...]]:
+        x = np.arange(64, dtype=np.float32)[:: (1, -1)[n]]
+        outs = [f(y=np.float32(n), x=x) for _ in range(100)]
+        return {(float(a[0]), float(b[0])) for a, b in outs}
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(results, (0, 1))) == [{(0.0, 63.0)}, {(63.0, 1.0)}]
 
 
 def test_a_call_that_was_traced_first_is_compiled_from_the_same_entry() -> None:
