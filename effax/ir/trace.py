@@ -2,8 +2,7 @@
 
 A ``Trace`` collects the equations of one program. Meanwhile user code handles ``Tracer`` objects of
 the front door (arrays and references with operators), which the trace makes through its
-``Handles``. A value that user code closes over, a concrete array or reference or a tracer of an
-enclosing trace, is captured: it becomes a constant of the program.
+``Handles``. A value of outside that user code uses is captured: a constant of the program.
 
 A trace on concrete values (under ``grad`` outside of ``jit``, say) computes a tracer's value when
 Python needs it: it evaluates the equations so far on copies of the references.
@@ -480,11 +479,7 @@ def eager() -> Iterator[None]:
 def named_scope(name: str) -> Iterator[None]:
     """Add ``name`` to the name stack of equations traced in the block. Raises BadArgument."""
     if not isinstance(name, str):
-        raise BadArgument(
-            "named_scope takes a name",
-            expected="a string",
-            found=f"{type(name).__name__}: {name!r:.60}",
-        )
+        raise BadArgument("named_scope takes a name", expected="a string", found=f"{name!r:.60}")
     with scopes_set((*_state.scopes, name)):
         yield
 
