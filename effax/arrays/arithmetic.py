@@ -226,8 +226,10 @@ def _deferred(
     value = getattr(type(other), "__jax_array__", None)
     if value is not None:
         other = value(other)
-    elif getattr(other, "__array_priority__", 0) > x.__array_priority__ or not isinstance(
-        other, OPERANDS
+    elif (
+        getattr(other, "__array_priority__", 0) > x.__array_priority__
+        or not isinstance(other, OPERANDS)
+        or (isinstance(other, tuple) and type(other) is not tuple)
     ):
         return cast("R", NotImplemented)
     operand = cast("ArrayLike", other)

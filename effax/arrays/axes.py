@@ -82,6 +82,8 @@ ShapeLike = int | Sequence[int]
 
 def plain_shape(shape: object, what: str) -> Shape:
     """Return sizes as a tuple of ints. Raises IllTyped or BadArgument for an invalid shape."""
+    if isinstance(shape, np.ndarray) and not shape.shape:
+        shape = shape[()]
     if isinstance(shape, Sequence | np.ndarray) and not isinstance(shape, str):
         sizes = tuple([static_int(n, f"a size in the shape of {what}") for n in shape])
     elif isinstance(shape, Array) and shape.shape:

@@ -21,9 +21,8 @@ from effax.arrays.conversion import (
     not_an_array,
     own_array,
 )
-from effax.arrays.device_array import DeviceArray
 from effax.arrays.joining import stack
-from effax.arrays.placed import on_device
+from effax.arrays.placed import placed_by
 from effax.arrays.promotion import default_dtype, dtype_of
 from effax.arrays.ref import Ref
 from effax.arrays.traced_array import TracedArray
@@ -54,6 +53,7 @@ def array(
     ndmin: int = 0,
     *,
     device: object = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return an array of a number, an array of any library, or nested sequences of them.
 
@@ -64,6 +64,7 @@ def array(
         order: "K", "A" or "C"; arrays are always row-major.
         ndmin: least number of axes; new axes of size 1 come first.
         device: the first device, its platform, or a sharding over it; None is the first.
+        out_sharding: sharding of the result, in place of a device.
 
     Returns:
         Array of the shape of ``object``.
@@ -76,17 +77,9 @@ def array(
     Array([[1, 2],
            [3, 4]], dtype=int32)
     """
-    made = asarray(object, dtype, order, copy=copy, device=device)
+    made = asarray(object, dtype, order, copy=copy, device=device, out_sharding=out_sharding)
     missing = ndmin - made.ndim
     return sh.expand_dims(made, tuple(range(missing))) if missing > 0 else made
-
-
-def copied(x: Array) -> Array:
-    """Return an array of its own: the memory of ``x`` may be donated or deleted later."""
-    if isinstance(x, DeviceArray):
-        # A donation copies memory of which there is a view.
-        return DeviceArray(x.numpy().view(), x.type)
-    return bind1(Copy(), x)
 
 
 def asarray(
@@ -96,6 +89,7 @@ def asarray(
     *,
     copy: bool | None = None,
     device: object = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return ``a`` as an array; an array of the requested dtype is returned unchanged.
 
@@ -105,6 +99,7 @@ def asarray(
         order: "K", "A" or "C"; arrays are always row-major.
         copy: whether to copy an array even if nothing changes.
         device: the first device, its platform, or a sharding over it; None is the first.
+        out_sharding: sharding of the result, in place of a device.
 
     Returns:
         Array of the shape of ``a``.
@@ -118,13 +113,13 @@ def asarray(
     """
     if order not in (None, "K", "A", "C"):
         raise BadArgument("arrays are in row-major order", "order 'C' or 'K'", repr(order))
-    return on_device(_as_array(a, dtype, copy), device, "asarray")
+    return placed_by(_as_array(a, dtype, copy), device, out_sharding, "asarray")
 
 
 def _as_array(a: object, dtype: DTypeLike | None, copy: bool | None) -> Array:
     if isinstance(a, Array):
         made = a if dtype is None else pr.astype(a, dtype)
-        return copied(a) if copy and made is a else made
+        return pr.copied(a) if copy and made is a else made
     if is_python_scalar(a):
         return _number(a, dtype)
     if isinstance(a, np.ndarray | np.generic):
@@ -242,13 +237,20 @@ def filled(shape: Shape, value: bool | int | float | complex, type_: ArrayType) 
     return bind1(BroadcastInDim(shape, ()), constant)
 
 
-def zeros(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: object = None) -> Array:
+def zeros(
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: object = None,
+    out_sharding: object = None,
+) -> Array:
     """Return an array of zeros.
 
     Args:
         shape: size or sizes.
         dtype: dtype of the result, float32 by default.
         device: the first device, its platform, or a sharding over it; None is the first.
+        out_sharding: sharding of the result, in place of a device.
 
     Returns:
         Array of shape ``shape``.
@@ -257,19 +259,26 @@ def zeros(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: object = 
     Array([0., 0.], dtype=float32)
     """
     made = filled(plain_shape(shape, "zeros"), 0, array_type((), default_dtype(dtype)))
-    return on_device(made, device, "zeros")
+    return placed_by(made, device, out_sharding, "zeros")
 
 
 empty = zeros
 
 
-def ones(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: object = None) -> Array:
+def ones(
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: object = None,
+    out_sharding: object = None,
+) -> Array:
     """Return an array of ones.
 
     Args:
         shape: size or sizes.
         dtype: dtype of the result, float32 by default.
         device: the first device, its platform, or a sharding over it; None is the first.
+        out_sharding: sharding of the result, in place of a device.
 
     Returns:
         Array of shape ``shape``.
@@ -278,7 +287,7 @@ def ones(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: object = N
     Array([1, 1], dtype=int32)
     """
     made = filled(plain_shape(shape, "ones"), 1, array_type((), default_dtype(dtype)))
-    return on_device(made, device, "ones")
+    return placed_by(made, device, out_sharding, "ones")
 
 
 def full(
@@ -287,6 +296,7 @@ def full(
     dtype: DTypeLike | None = None,
     *,
     device: object = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return an array filled with ``fill_value``.
 
@@ -295,6 +305,7 @@ def full(
         fill_value: scalar, or an array that broadcasts to ``shape``.
         dtype: dtype of the result, that of ``fill_value`` by default.
         device: the first device, its platform, or a sharding over it; None is the first.
+        out_sharding: sharding of the result, in place of a device.
 
     Returns:
         Array of shape ``shape``.
@@ -309,7 +320,7 @@ def full(
     else:
         value = pr.converted(as_value(fill_value, "the fill value"), kind, weak)
         made = sh.broadcast_to(value, sizes)
-    return on_device(made, device, "full")
+    return placed_by(made, device, out_sharding, "full")
 
 
 def dtype_of_fill(fill_value: object) -> tuple[DType, bool]:
@@ -352,6 +363,7 @@ def zeros_like(
     shape: ShapeLike | None = None,
     *,
     device: object = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return zeros of the shape and dtype of ``a``.
 
@@ -360,6 +372,7 @@ def zeros_like(
         dtype: dtype of the result instead.
         shape: shape of the result instead.
         device: the first device, its platform, or a sharding over it; None is the first.
+        out_sharding: sharding of the result, in place of a device.
 
     Returns:
         Array of zeros.
@@ -367,10 +380,31 @@ def zeros_like(
     >>> jnp.zeros_like(jnp.array([1, 2]))
     Array([0, 0], dtype=int32)
     """
-    return full_like(a, 0, dtype, shape, device=device)
+    return full_like(a, 0, dtype, shape, device=device, out_sharding=out_sharding)
 
 
-empty_like = zeros_like
+def empty_like(
+    prototype: ArrayLike | Shaped,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: object = None,
+) -> Array:
+    """Return zeros of the shape and dtype of ``prototype``, as :func:`zeros_like`.
+
+    Args:
+        prototype: array, scalar, or what has a shape and a dtype.
+        dtype: dtype of the result instead.
+        shape: shape of the result instead.
+        device: the first device, its platform, or a sharding over it; None is the first.
+
+    Returns:
+        Array of zeros.
+
+    >>> jnp.empty_like(jnp.array([1, 2]))
+    Array([0, 0], dtype=int32)
+    """
+    return zeros_like(prototype, dtype, shape, device=device)
 
 
 def ones_like(
@@ -379,6 +413,7 @@ def ones_like(
     shape: ShapeLike | None = None,
     *,
     device: object = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return ones of the shape and dtype of ``a``.
 
@@ -387,6 +422,7 @@ def ones_like(
         dtype: dtype of the result instead.
         shape: shape of the result instead.
         device: the first device, its platform, or a sharding over it; None is the first.
+        out_sharding: sharding of the result, in place of a device.
 
     Returns:
         Array of ones.
@@ -394,7 +430,7 @@ def ones_like(
     >>> jnp.ones_like(jnp.array([1, 2]))
     Array([1, 1], dtype=int32)
     """
-    return full_like(a, 1, dtype, shape, device=device)
+    return full_like(a, 1, dtype, shape, device=device, out_sharding=out_sharding)
 
 
 def full_like(
@@ -404,6 +440,7 @@ def full_like(
     shape: ShapeLike | None = None,
     *,
     device: object = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return an array filled with ``fill_value``, of the shape and dtype of ``a``.
 
@@ -413,6 +450,7 @@ def full_like(
         dtype: dtype of the result instead.
         shape: shape of the result instead.
         device: the first device, its platform, or a sharding over it; None is the first.
+        out_sharding: sharding of the result, in place of a device.
 
     Returns:
         Array of the requested shape and dtype.
@@ -428,4 +466,4 @@ def full_like(
         made = filled(sizes, _in_kind(fill_value, kind), array_type((), kind, weak))
     else:
         made = sh.broadcast_to(pr.astype(fill_value, kind), sizes)
-    return on_device(made, device, "full_like")
+    return placed_by(made, device, out_sharding, "full_like")

@@ -154,6 +154,13 @@ def on_device(x: Array, device: object, what: str) -> Array:
     return x if device is None else x.placed(placement(device, what))
 
 
+def placed_by(x: Array, device: object, out_sharding: object, what: str) -> Array:
+    """Return an array on a device or with a sharding. Raises BadArgument for both of them."""
+    if device is None or out_sharding is None:
+        return on_device(x, out_sharding if device is None else device, what)
+    raise BadArgument(f"{what} takes a place once", "`device` or `out_sharding`", "both")
+
+
 def placement(device: object, what: str) -> Sharding | None:
     """Return the sharding that a device, a sharding or None denotes; None for that of a type.
 

@@ -35,7 +35,7 @@ from effax.ir.dtypes import (
     promote,
 )
 from effax.ir.errors import IllTyped, NotFitting
-from effax.ir.prims import BroadcastInDim, ConvertElementType, Real, Reshape
+from effax.ir.prims import BroadcastInDim, ConvertElementType, Copy, Real, Reshape
 from effax.ir.state import cached
 from effax.ir.symbolic import SymbolicDim
 from effax.ir.syntax import Atom, Lit, Scalar
@@ -383,6 +383,14 @@ def scalar_type_of(x: object) -> type:
     return kind
 
 
+def copied(x: Array) -> Array:
+    """Return an array of its own: the memory of ``x`` may be donated or deleted later."""
+    if isinstance(x, DeviceArray):
+        # A donation copies memory of which there is a view.
+        return DeviceArray(x.numpy().view(), x.type)
+    return bind1(Copy(), x)
+
+
 def astype(
     x: ArrayLike, dtype: DTypeLike | None, copy: bool = False, *, device: object = None
 ) -> Array:
@@ -391,7 +399,7 @@ def astype(
     Args:
         x: array or scalar.
         dtype: dtype of the result; None is float32.
-        copy: ignored; arrays are immutable.
+        copy: whether to copy an array even if nothing changes.
         device: the first device, its platform, or a sharding over it; None is the first.
 
     Returns:
@@ -406,4 +414,5 @@ def astype(
         return bind1(BroadcastInDim(value.shape, ()), lit(0.0, array_type((), FLOAT0)))
     if is_complex(value.dtype) and not is_complex(target) and family(target) != "bool":
         value = bind1(Real(), value)
-    return converted(value, target, False)
+    made = converted(value, target, False)
+    return copied(made) if copy and made is x else made

@@ -12,6 +12,7 @@ from effax.arrays.array import Array, ArrayLike, Axis
 from effax.arrays.axes import plain_axes, plain_axis, plain_shape, sequence_of, static_int
 from effax.arrays.binding import bind1
 from effax.arrays.conversion import as_value
+from effax.arrays.placed import on_device
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.indexing import Dim, Indexer, Mode, Pick, Span
 from effax.ir.prims import Gather
@@ -26,7 +27,12 @@ __all__ = [
 
 
 def reshape(
-    a: ArrayLike, shape: int | Sequence[int], order: str = "C", *, copy: bool | None = None
+    a: ArrayLike,
+    shape: int | Sequence[int],
+    order: str = "C",
+    *,
+    copy: bool | None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return the elements of ``a`` in another shape.
 
@@ -35,6 +41,7 @@ def reshape(
         shape: new sizes; one may be -1 and is inferred.
         order: "C" for row-major or "F" for column-major order of elements.
         copy: ignored; arrays are immutable and share no memory.
+        out_sharding: sharding of the result.
 
     Returns:
         Array of shape ``shape``, dtype of ``a``.
@@ -47,6 +54,8 @@ def reshape(
     Array([[0, 1],
            [2, 3]], dtype=int32)
     """
+    if out_sharding is not None:
+        return on_device(reshape(a, shape, order, copy=copy), out_sharding, "reshape")
     x = as_value(a, "the argument of reshape")
     sizes = _resolved(x, shape)
     if order == "F":
@@ -77,12 +86,13 @@ def _resolved(x: Array, shape: int | Sequence[int]) -> Shape:
     return tuple(sizes)
 
 
-def ravel(a: ArrayLike, order: str = "C") -> Array:
+def ravel(a: ArrayLike, order: str = "C", *, out_sharding: object = None) -> Array:
     """Return the elements of ``a`` as a 1-D array.
 
     Args:
         a: array or scalar.
         order: "C" for row-major or "F" for column-major order of elements.
+        out_sharding: sharding of the result.
 
     Returns:
         1-D array of the dtype of ``a``.
@@ -90,7 +100,7 @@ def ravel(a: ArrayLike, order: str = "C") -> Array:
     >>> jnp.ravel(jnp.ones((2, 2)))
     Array([1., 1., 1., 1.], dtype=float32)
     """
-    return reshape(a, (-1,), order)
+    return reshape(a, (-1,), order, out_sharding=out_sharding)
 
 
 def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
@@ -236,12 +246,15 @@ def squeeze(a: ArrayLike, axis: Axis = None) -> Array:
     return bind1(prims.Squeeze(gone), x) if gone else x
 
 
-def broadcast_to(array: ArrayLike, shape: int | Sequence[int]) -> Array:
+def broadcast_to(
+    array: ArrayLike, shape: int | Sequence[int], *, out_sharding: object = None
+) -> Array:
     """Return ``array`` broadcast to a shape.
 
     Args:
         array: array or scalar.
         shape: new sizes.
+        out_sharding: sharding of the result.
 
     Returns:
         Array of shape ``shape``, dtype of ``array``.
@@ -264,7 +277,8 @@ def broadcast_to(array: ArrayLike, shape: int | Sequence[int]) -> Array:
             expected="equal sizes, or size 1, on each axis counted from the last",
             found=f"shape {x.shape} to broadcast to {sizes}",
         )
-    return pr.to_shape(x, sizes)
+    made = pr.to_shape(x, sizes)
+    return made if out_sharding is None else on_device(made, out_sharding, "broadcast_to")
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape:

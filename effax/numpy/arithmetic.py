@@ -312,7 +312,7 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return uf.where(uf.less(x, 0), 0, uf.where(uf.greater(x, 0), 1, at_zero))
 
 
-def trunc(x: ArrayLike, /) -> Array:
+def trunc(x: ArrayLike) -> Array:
     """Return ``x`` rounded towards 0. Raises IllTyped for complex ``x``.
 
     >>> jnp.trunc(jnp.array([-1.5, 1.5]))
@@ -322,12 +322,13 @@ def trunc(x: ArrayLike, /) -> Array:
     return uf.where(uf.less(x, 0), uf.ceil(x), uf.floor(x)) if is_float(dtype) else as_value(x)
 
 
-def modf(x: ArrayLike, /) -> tuple[Array, Array]:
+def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     """Return the fractional and integral parts of ``x``, both with its sign.
 
     >>> jnp.modf(jnp.array([-1.5]))
     (Array([-0.5], dtype=float32), Array([-1.], dtype=float32))
     """
+    no_out(out, "modf")
     dtype, weak = pr.inexact(*pr.operand_kind(real_operand(x, "modf"), "the operand of modf"))
     value = pr.converted(as_value(x), dtype, weak)
     whole = trunc(value)
@@ -411,7 +412,7 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
 
 
 @shared_docs(OPERANDS, "Array of the promoted dtype and broadcast shape.")
-def fmax(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Return the larger operand; if one is nan, the other.
 
     >>> jnp.fmax(jnp.array([1.0, jnp.nan]), 0.0)
@@ -421,7 +422,7 @@ def fmax(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 @shared_docs(OPERANDS, "Array of the promoted dtype and broadcast shape.")
-def fmin(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Return the smaller operand; if one is nan, the other.
 
     >>> jnp.fmin(jnp.array([1.0, jnp.nan]), 0.0)

@@ -243,17 +243,71 @@ def can_cast(from_: DTypeLike, to: DTypeLike, casting: str = "safe") -> bool:
     return bool(np.can_cast(_unchanged(from_), _unchanged(to), casting=casting))  # type: ignore[arg-type]  # NumPy checks it
 
 
-def finfo(dtype: DTypeLike) -> ml_dtypes.finfo:
-    """Return the limits of a floating dtype: ``eps``, ``max``, ``tiny``, ``bits``, ...
+class Limit(float):
+    """A limit of a dtype as a Python number, which the Array API asks for, with that dtype."""
 
-    >>> jnp.finfo(jnp.float32).bits
-    32
+    dtype: DType
+
+    @classmethod
+    def of(cls, x: np.generic) -> Limit:
+        """Return the number of a scalar of NumPy."""
+        limit = cls(x)
+        limit.dtype = x.dtype
+        return limit
+
+    def astype(self, dtype: DTypeLike) -> Array:
+        """Return the number as an array of a dtype."""
+        return asarray(float(self), dtype)
+
+
+class finfo:  # noqa: N801  NumPy's name
+    """The limits of a floating dtype, as Python numbers.
+
+    Args:
+        dtype: inexact dtype, or array of it; that of its parts where it is complex.
+
+    Raises:
+        IllTyped: the dtype is not inexact.
+
+    >>> jnp.finfo(jnp.float32).bits, jnp.finfo(jnp.bfloat16).eps
+    (32, 0.0078125)
     """
-    # A dtype is equal to the Python type that names it.
-    named = allowed(dtype) if dtype is float or dtype is complex else _unchanged(dtype)
-    if family(named) not in ("float", "complex"):
-        raise IllTyped("finfo takes an inexact dtype", found=str(named))
-    return ml_dtypes.finfo(named)  # type: ignore[no-untyped-call]  # ml_dtypes has no types
+
+    bits: int
+    dtype: DType
+    eps: float
+    epsneg: float
+    machep: int
+    max: float
+    maxexp: int
+    min: float
+    minexp: int
+    nexp: int
+    nmant: int
+    precision: int
+    resolution: float
+    smallest_normal: float
+    smallest_subnormal: float
+    tiny: float
+
+    def __init__(self, dtype: DTypeLike) -> None:
+        # A dtype is equal to the Python type that names it.
+        named = allowed(dtype) if dtype is float or dtype is complex else _unchanged(dtype)
+        if family(named) not in ("float", "complex"):
+            raise IllTyped("finfo takes an inexact dtype", found=str(named))
+        self._limits = ml_dtypes.finfo(named)  # type: ignore[no-untyped-call]  # it has no types
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        value: object = getattr(self._limits, name)
+        return Limit.of(value) if isinstance(value, np.generic) else value
+
+    def __repr__(self) -> str:
+        return repr(self._limits)
+
+    def __str__(self) -> str:
+        return str(self._limits)
 
 
 def iinfo(dtype: DTypeLike) -> ml_dtypes.iinfo:

@@ -148,6 +148,8 @@ def einsum(
         names = [*step.inputs]
         sizes = _sizes(names, taken)
         parts = [_prepared(x, n, sizes) for x, n in zip(taken, names, strict=True)]
+        if len(parts) == 2 and _free(*parts[::-1]) == _free(*parts, order=step.output):
+            parts.reverse()  # so that the axes of the product are in order
         while len(parts) > 1:
             rest = [*(n for _, n in parts[2:]), step.output]
             made = _pair(
@@ -251,6 +253,12 @@ def _prepared(x: Array, name: str, sizes: dict[str, int]) -> tuple[Array, str]:
         x = sum(x, stretched, x.dtype)
         name = "".join(c for i, c in enumerate(name) if i not in stretched)
     return x, name
+
+
+def _free(*parts: tuple[Array, str], order: str = "") -> list[str]:
+    """Return the letters of one operand only, operand by operand, or in another order."""
+    (_, x), (_, y) = parts
+    return [c for c in order or x + y if (c in x) != (c in y)]
 
 
 def _summed(x: Array, name: str, kept: set[str]) -> tuple[Array, str]:

@@ -10,6 +10,7 @@ from effax.arrays.axes import nonnegative
 from effax.arrays.conversion import as_value
 from effax.arrays.creation import ones, zeros
 from effax.arrays.joining import stack, unstack
+from effax.arrays.placed import on_device
 from effax.arrays.shapes import expand_dims, ravel, reshape
 from effax.ir.dtypes import DType, is_inexact_dtype
 from effax.ir.errors import BadArgument, IllTyped
@@ -95,6 +96,7 @@ def histogram(
     range: Range | None = None,
     weights: ArrayLike | None = None,
     density: bool | None = None,
+    out_sharding: object = None,
 ) -> tuple[Array, Array]:
     """Return the number of samples in each bin, and the edges of the bins.
 
@@ -104,6 +106,7 @@ def histogram(
         range: lower and upper end; those of the samples by default. Samples outside are left out.
         weights: weights of the samples, in their shape, whose sums are returned.
         density: whether counts are divided by their sum and the widths of bins.
+        out_sharding: sharding of the counts.
 
     Returns:
         Vector of floating counts, and vector of one edge more.
@@ -118,7 +121,7 @@ def histogram(
     samples = as_value(a, "the samples of histogram")
     edges = histogram_bin_edges(samples, bins, range, weights)
     counted, _ = _counted([ravel(samples)], [edges], weights, samples, density)
-    return counted, edges
+    return on_device(counted, out_sharding, "histogram"), edges
 
 
 def _counted(

@@ -15,6 +15,7 @@ from effax.arrays.conversion import as_value
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.dynamic_span import ds
 from effax.arrays.joining import Arrays, concatenate, listed, stack, tile, unstack
+from effax.arrays.placed import on_device
 from effax.arrays.shapes import (
     atleast_1d,
     atleast_2d,
@@ -233,6 +234,7 @@ def repeat(
     axis: int | None = None,
     *,
     total_repeat_length: int | None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return ``a`` with each element repeated along ``axis``.
 
@@ -241,6 +243,7 @@ def repeat(
         repeats: number of repetitions, or one number per element.
         axis: axis to repeat along; None flattens.
         total_repeat_length: size of the result, padded with the last element or truncated.
+        out_sharding: sharding of the result.
 
     Returns:
         Array of the dtype of ``a``.
@@ -251,6 +254,15 @@ def repeat(
     >>> jnp.repeat(jnp.array([1, 2]), 2)
     Array([1, 1, 2, 2], dtype=int32)
     """
+    return on_device(_repeated(a, repeats, axis, total_repeat_length), out_sharding, "repeat")
+
+
+def _repeated(
+    a: ArrayLike,
+    repeats: ArrayLike | Sequence[int],
+    axis: int | None,
+    total_repeat_length: int | None,
+) -> Array:
     x = as_value(a, "the argument of repeat")
     x, axis = (ravel(x), 0) if axis is None else (x, axis)
     place = plain_axis(axis, x.ndim, "repeat")

@@ -274,6 +274,7 @@ def _outer_shape(
                     f"the axis {name} has two sizes", f"size {sizes[name]}", f"{n} in {x.type}"
                 )
     shapes = [x.shape[: x.ndim - len(names)] for x, names in zip(given, dims, strict=True)]
+    pr.check_ranks(shapes, "vectorize")
     return pr.broadcast_shapes(shapes, "vectorize"), sizes
 
 

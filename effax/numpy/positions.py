@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import overload
+from typing import cast, overload
 
 import numpy as np
 
@@ -15,8 +15,10 @@ from effax.arrays.axes import nonnegative, plain_shape
 from effax.arrays.conversion import as_value, from_numpy
 from effax.arrays.creation import full, zeros
 from effax.arrays.indexing import integer_positions
+from effax.arrays.placed import on_device
 from effax.arrays.promotion import default_dtype
 from effax.arrays.shapes import ravel, reshape
+from effax.arrays.traced_array import TracedArray
 from effax.ir.dtypes import DType, family
 from effax.ir.errors import BadArgument, IllTyped
 from effax.numpy import ufuncs as uf
@@ -247,12 +249,14 @@ def select(
     return result
 
 
-def unravel_index(indices: ArrayLike, shape: int | Sequence[int]) -> tuple[Array, ...]:
+def unravel_index(
+    indices: ArrayLike, shape: int | Sequence[int] | Sequence[Array]
+) -> tuple[Array, ...]:
     """Return flat indices as indices into a shape.
 
     Args:
         indices: integer array; those out of bounds are clamped.
-        shape: sizes of the array indexed.
+        shape: sizes of the array indexed, which may be traced.
 
     Returns:
         Tuple of one array per axis, of the dtype of the indices.
@@ -262,14 +266,23 @@ def unravel_index(indices: ArrayLike, shape: int | Sequence[int]) -> tuple[Array
     """
     given = as_value(indices, "the argument of unravel_index")
     rest: Array = integer_positions(given, "the argument of unravel_index")
-    size = math.prod(plain_shape(shape, "unravel_index"))
+    sizes = _sizes(shape)
+    size = math.prod(sizes)
     rest = uf.minimum(rest, size - 1)
     rest = uf.maximum(rest, -size) if family(rest.dtype) == "int" else rest
     found = []
-    for n in reversed(plain_shape(shape, "unravel_index")):
-        found.append(uf.astype(remainder(rest, max(n, 1)), given.dtype))
-        rest = floor_divide(rest, max(n, 1))
+    for n in reversed(sizes):
+        # A quotient by 0 is 0, as the position along an empty axis.
+        found.append(uf.astype(remainder(rest, n), given.dtype))
+        rest = floor_divide(rest, n)
     return tuple(reversed(found))
+
+
+def _sizes(shape: int | Sequence[int] | Sequence[Array]) -> Sequence[int]:
+    """Return sizes; those of a traced shape act as the integers that they will be."""
+    if isinstance(shape, Sequence) and any(isinstance(n, TracedArray) for n in shape):
+        return cast("Sequence[int]", shape)
+    return plain_shape(shape, "unravel_index")
 
 
 def ravel_multi_index(
@@ -432,6 +445,7 @@ def bincount(
     minlength: int = 0,
     *,
     length: int | None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return the number of occurrences of each nonnegative integer, or the sums of their weights.
 
@@ -440,6 +454,7 @@ def bincount(
         weights: weight of each element.
         minlength: least size of the result.
         length: size of the result, beyond which elements do not count; required for a traced ``x``.
+        out_sharding: sharding of the result.
 
     Returns:
         1-D array of the dtype of ``weights``, integer by default.
@@ -461,4 +476,5 @@ def bincount(
         length = max(minlength, int(known.max()) + 1 if known.size else 0)
     one = 1 if weights is None else as_value(weights)
     dtype = default_dtype(int) if weights is None else pr.operand_kind(weights, "weights")[0]
-    return zeros(length, dtype).at[uf.maximum(values, 0)].add(one)
+    counts = zeros(length, dtype).at[uf.maximum(values, 0)].add(one)
+    return on_device(counts, out_sharding, "bincount")

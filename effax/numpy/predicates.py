@@ -6,6 +6,7 @@ import numpy as np
 
 from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike
+from effax.arrays.axes import no_out
 from effax.arrays.binding import bind1
 from effax.arrays.conversion import as_value
 from effax.arrays.shared_docs import OPERANDS, shared_docs
@@ -54,21 +55,23 @@ def isinf(x: ArrayLike, /) -> Array:
     return uf.equal(uf.absolute(x), float("inf")) if is_float(dtype) else isnan(x)
 
 
-def isposinf(x: ArrayLike, /) -> Array:
+def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """Return whether ``x`` is positive infinity. Raises IllTyped for complex ``x``.
 
     >>> jnp.isposinf(jnp.array([jnp.inf, -jnp.inf]))
     Array([ True, False], dtype=bool)
     """
+    no_out(out, "isposinf")
     return uf.equal(real_operand(x, "isposinf"), float("inf"))
 
 
-def isneginf(x: ArrayLike, /) -> Array:
+def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Return whether ``x`` is negative infinity. Raises IllTyped for complex ``x``.
 
     >>> jnp.isneginf(jnp.array([jnp.inf, -jnp.inf]))
     Array([False,  True], dtype=bool)
     """
+    no_out(out, "isneginf")
     return uf.equal(real_operand(x, "isneginf"), float("-inf"))
 
 
@@ -80,7 +83,7 @@ def real_operand(x: ArrayLike, what: str) -> ArrayLike:
     return x
 
 
-def iscomplex(x: ArrayLike, /) -> Array:
+def iscomplex(x: ArrayLike) -> Array:
     """Return whether the imaginary part of ``x`` is nonzero.
 
     >>> jnp.iscomplex(jnp.array([1j, 2.0]))
@@ -89,7 +92,7 @@ def iscomplex(x: ArrayLike, /) -> Array:
     return uf.not_equal(uf.imag(x), 0)
 
 
-def isreal(x: ArrayLike, /) -> Array:
+def isreal(x: ArrayLike) -> Array:
     """Return whether the imaginary part of ``x`` is zero.
 
     >>> jnp.isreal(jnp.array([1j, 2.0]))

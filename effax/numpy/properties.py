@@ -69,7 +69,7 @@ def iscomplexobj(x: object) -> bool:
     True
     """
     if x is None or isinstance(x, list | tuple):
-        return bool(np.asarray(x).dtype.kind == "c")
+        return any(map(iscomplexobj, x or ()))
     return issubdtype(result_type(x), complexfloating)
 
 
@@ -90,8 +90,8 @@ def isscalar(element: object) -> bool:
     """
     if np.isscalar(element):
         return True
-    own = element if isinstance(element, Array) else own_array(element)
-    return isinstance(own, Array) and not own.shape
+    own = element if isinstance(element, Array | np.ndarray) else own_array(element)
+    return isinstance(own, Array | np.ndarray) and not own.shape
 
 
 def iterable(y: object) -> bool:

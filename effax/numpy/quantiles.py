@@ -9,6 +9,7 @@ from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike, Axis
 from effax.arrays.axes import no_out, plain_axes
 from effax.arrays.conversion import as_value
+from effax.arrays.placed import on_device
 from effax.arrays.promotion import default_dtype
 from effax.arrays.shapes import (
     broadcast_to,
@@ -38,6 +39,7 @@ _QUANTILE: Final = {
     "method": "interpolation, see :func:`quantile`.",
     "keepdims": "whether reduced axes remain with size 1.",
     "weights": 'weights of the elements, or of those along one axis; of method "inverted_cdf".',
+    "out_sharding": "sharding of the result.",
 }
 """Descriptions of the parameters that functions share."""
 
@@ -104,6 +106,7 @@ def percentile(
     keepdims: bool = False,
     *,
     weights: ArrayLike | None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return the ``q``-th percentiles of the elements along ``axis``.
 
@@ -111,7 +114,8 @@ def percentile(
     Array(3., dtype=float32)
     """
     part = uf.true_divide(q, 100)
-    return quantile(a, part, axis, out, overwrite_input, method, keepdims, weights=weights)
+    made = quantile(a, part, axis, out, overwrite_input, method, keepdims, weights=weights)
+    return on_device(made, out_sharding, "percentile")
 
 
 @shared_docs(_QUANTILE, "Inexact array without the reduced axes.")
@@ -159,13 +163,16 @@ def nanpercentile(
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
 ) -> Array:
     """Return the ``q``-th percentiles of the elements along ``axis`` that are not nan.
 
     >>> jnp.nanpercentile(jnp.array([1.0, jnp.nan, 4.0]), 50)
     Array(2.5, dtype=float32)
     """
-    return nanquantile(a, uf.true_divide(q, 100), axis, out, overwrite_input, method, keepdims)
+    part = uf.true_divide(q, 100)
+    return nanquantile(a, part, axis, out, overwrite_input, method, keepdims, weights=weights)
 
 
 def _quantile(

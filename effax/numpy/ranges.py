@@ -14,7 +14,7 @@ from effax.arrays.axes import plain_axis, static_int
 from effax.arrays.binding import bind1
 from effax.arrays.conversion import as_value, from_numpy
 from effax.arrays.creation import full, zeros
-from effax.arrays.placed import on_device
+from effax.arrays.placed import on_device, placed_by
 from effax.arrays.promotion import default_dtype
 from effax.ir.dtypes import (
     DType,
@@ -39,6 +39,7 @@ def arange(
     dtype: DTypeLike | None = None,
     *,
     device: object = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return evenly spaced values in [start, stop).
 
@@ -48,6 +49,7 @@ def arange(
         step: distance of the values, 1 by default.
         dtype: dtype of the result, by promotion of the arguments by default.
         device: the first device, its platform, or a sharding over it; None is the first.
+        out_sharding: sharding of the result, in place of a device.
 
     Returns:
         1-D array.
@@ -65,7 +67,8 @@ def arange(
             raise IllTyped("arange takes scalars", expected="scalars", found=str(x))
     if family(pr.common_dtype(given, "arange")[0]) == "complex":
         raise BadArgument("arange takes real numbers", "real numbers", str(given))
-    return on_device(_range(given, stop is None, step, dtype), device, "arange")
+    made = _range(given, stop is None, step, dtype)
+    return placed_by(made, device, out_sharding, "arange")
 
 
 def _range(

@@ -274,5 +274,8 @@ def setxor1d(
     """
     x, y = _vectors(ar1, ar2, "setxor1d")
     parts = ranked(concatenate([x, y]), True)
-    mask = parts.starts & ~(isin(parts.rows, x) & isin(parts.rows, y))
+    if assume_unique:
+        mask = parts.starts & concatenate([parts.starts[1:], full(min(parts.starts.size, 1), True)])
+    else:
+        mask = parts.starts & ~(isin(parts.rows, x) & isin(parts.rows, y))
     return _chosen(mask, size, fill_value, parts.rows)[0]

@@ -140,12 +140,13 @@ def _plain_sort(kind: object, order: object, what: str) -> None:
         )
 
 
-def lexsort(keys: Sequence[ArrayLike] | Array, axis: int = -1) -> Array:
+def lexsort(keys: Sequence[ArrayLike] | Array, axis: int = -1, *, batch_size: int = 16) -> Array:
     """Return the indices that sort by the last key, ties by the one before, and so on.
 
     Args:
         keys: sequence of arrays of one shape, or an array split along its first axis.
         axis: axis to sort along.
+        batch_size: ignored; all keys are sorted at once.
 
     Returns:
         Integer array of the shape of a key.

@@ -246,7 +246,7 @@ def _angle(z: Array, deg: bool) -> Array:
     return rad2deg(turned) if deg else turned
 
 
-def gcd(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Return the greatest common divisor, by Euclid's algorithm.
 
     Args:
@@ -282,7 +282,7 @@ def gcd(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return found[0]
 
 
-def lcm(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Return the least common multiple.
 
     Args:
@@ -445,6 +445,8 @@ def isclose(
     >>> jnp.isclose(jnp.array([1.0, 2.0]), 1.0)
     Array([ True, False], dtype=bool)
     """
+    if family(pr.dtype_of(a)[0]) == "key":
+        return uf.equal(a, b)
     x, y = pr.in_common_dtype((a, b), "isclose", must_be_inexact=True)
     allowed = uf.add(atol, uf.multiply(rtol, uf.absolute(y)))
     near = uf.less_equal(uf.absolute(uf.subtract(x, y)), allowed)

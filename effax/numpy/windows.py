@@ -10,6 +10,7 @@ from effax.arrays.axes import nonnegative
 from effax.arrays.conversion import as_value
 from effax.arrays.creation import ones
 from effax.arrays.promotion import default_dtype
+from effax.lax.elementwise import stop_gradient
 from effax.lax.special import bessel_i0e
 from effax.numpy import ufuncs as uf
 from effax.numpy.ranges import arange
@@ -129,7 +130,9 @@ def i0(x: ArrayLike) -> Array:
     """
     value = as_value(x, "the argument of i0")
     value = pr.converted(value, *pr.inexact(value.dtype, value.weak_type))
-    return bessel_i0e(value) * uf.exp(uf.abs(value))
+    # abs(x) with the derivative 0 at 0, where the factors' derivatives cancel.
+    size = value * stop_gradient(uf.sign(value))
+    return bessel_i0e(value) * uf.exp(size)
 
 
 def kaiser(M: int, beta: ArrayLike) -> Array:  # noqa: N803  NumPy's name

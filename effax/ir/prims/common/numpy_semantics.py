@@ -139,7 +139,8 @@ def expm1(x: Value) -> Value:
     # expm1(a)·cos b - (1 - cos b)  and  exp(a)·sin b
     real = np.expm1(re) * np.cos(im) - 2 * np.square(np.sin(im / 2))
     flat, lost = im == 0, np.isinf(re) & ~np.isfinite(im)
-    real, imag = np.where(flat, np.expm1(re), real), np.where(flat, im, np.exp(re) * np.sin(im))
+    # On the real axis, and +0 at a zero of either sign.
+    real, imag = np.where(flat, np.expm1(re) + 0, real), np.where(flat, im, np.exp(re) * np.sin(im))
     # exp(-inf)·cis(b) = 0 and exp(inf)·cis(b) = inf + nan·i for any b that has no sine
     real = np.where(lost, np.where(re < 0, -np.ones_like(re), re), real)
     return _complex(real, np.where(lost & (re < 0), np.copysign(0, im), imag))

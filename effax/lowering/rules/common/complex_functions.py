@@ -128,12 +128,13 @@ def _exp(w: Writer, x: Parts, y: Parts) -> Parts:
 
 
 def _expm1(w: Writer, x: Parts, y: Parts) -> Parts:
-    """exp(a + i·b) - 1, which is -1 where exp vanishes, and a at a = 0 on the real axis."""
+    """exp(a + i·b) - 1, which is -1 where exp vanishes, and +0 at a zero of either sign."""
     (a, b), one = x, ops.full(w, 1, x[0])
     real, imag = _exp(w, x, y)
     vanishes = _both(w, _is_infinite(w, a), ops.compare(w, "LT", a, ops.full(w, 0, a)))
     real = ops.select(w, vanishes, ops.same(w, "negate", one), real)
-    return ops.select(w, _both(w, _equals(w, a, 0), _equals(w, b, 0)), a, real), imag
+    zero = ops.full(w, 0, a)
+    return ops.select(w, _both(w, _equals(w, a, 0), _equals(w, b, 0)), zero, real), imag
 
 
 def _log(w: Writer, x: Parts, y: Parts) -> Parts:
