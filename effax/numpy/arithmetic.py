@@ -325,6 +325,13 @@ def trunc(x: ArrayLike) -> Array:
 def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     """Return the fractional and integral parts of ``x``, both with its sign.
 
+    Args:
+        x: real array or scalar.
+        out: unsupported.
+
+    Returns:
+        Pair of floating arrays of the shape of ``x``.
+
     >>> jnp.modf(jnp.array([-1.5]))
     (Array([-0.5], dtype=float32), Array([-1.], dtype=float32))
     """

@@ -243,25 +243,11 @@ def can_cast(from_: DTypeLike, to: DTypeLike, casting: str = "safe") -> bool:
     return bool(np.can_cast(_unchanged(from_), _unchanged(to), casting=casting))  # type: ignore[arg-type]  # NumPy checks it
 
 
-class Limit(float):
-    """A limit of a dtype as a Python number, which the Array API asks for, with that dtype."""
-
-    dtype: DType
-
-    @classmethod
-    def of(cls, x: np.generic) -> Limit:
-        """Return the number of a scalar of NumPy."""
-        limit = cls(x)
-        limit.dtype = x.dtype
-        return limit
-
-    def astype(self, dtype: DTypeLike) -> Array:
-        """Return the number as an array of a dtype."""
-        return asarray(float(self), dtype)
-
-
 class finfo:  # noqa: N801  NumPy's name
-    """The limits of a floating dtype, as Python numbers.
+    """The limits of a floating dtype.
+
+    Those of float32 and float64 are Python numbers, as the Array API asks; those of other dtypes
+    are scalars of the dtype.
 
     Args:
         dtype: inexact dtype, or array of it; that of its parts where it is complex.
@@ -269,8 +255,8 @@ class finfo:  # noqa: N801  NumPy's name
     Raises:
         IllTyped: the dtype is not inexact.
 
-    >>> jnp.finfo(jnp.float32).bits, jnp.finfo(jnp.bfloat16).eps
-    (32, 0.0078125)
+    >>> jnp.finfo(jnp.float32).bits, jnp.finfo(jnp.float32).eps == 2.0**-23
+    (32, True)
     """
 
     bits: int
@@ -301,7 +287,7 @@ class finfo:  # noqa: N801  NumPy's name
         if name.startswith("_"):
             raise AttributeError(name)
         value: object = getattr(self._limits, name)
-        return Limit.of(value) if isinstance(value, np.generic) else value
+        return float(value) if isinstance(value, np.float32) else value
 
     def __repr__(self) -> str:
         return repr(self._limits)

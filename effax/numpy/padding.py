@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -39,6 +39,15 @@ _FROM_INSIDE: Final = ("edge", "reflect", "symmetric", "wrap")
 
 _OF_ENDS: Final = ("maximum", "mean", "median", "minimum")
 
+_OPTIONS: Final = {
+    "constant": "constant_values",
+    "linear_ramp": "end_values",
+    "reflect": "reflect_type",
+    "symmetric": "reflect_type",
+    **dict.fromkeys(_OF_ENDS, "stat_length"),
+}
+"""The option that a mode has."""
+
 PadFunction = Callable[[Array, tuple[int, int], int, dict[str, object]], Array]
 """A function of a vector, the widths of its padding, its axis and further keywords."""
 
@@ -48,10 +57,10 @@ def pad(
     pad_width: PadWidth,
     mode: str | PadFunction = "constant",
     *,
-    constant_values: ArrayLike | Sequence[object] = 0,
-    end_values: ArrayLike | Sequence[object] = 0,
+    constant_values: ArrayLike | Sequence[object] | None = None,
+    end_values: ArrayLike | Sequence[object] | None = None,
     stat_length: PadWidth | None = None,
-    reflect_type: str = "even",
+    reflect_type: str | None = None,
     **kwargs: object,
 ) -> Array:
     """Return ``array`` with elements added before and after each axis.
@@ -62,10 +71,10 @@ def pad(
         mode: "constant", "empty" (zeros), "edge", "reflect", "symmetric", "wrap", "linear_ramp",
             "maximum", "mean", "median" or "minimum"; or a function of each vector along an axis,
             padded with zeros, which returns it whole.
-        constant_values: constants, in the forms of ``pad_width``.
-        end_values: values at the ends of "linear_ramp", in the forms of ``pad_width``.
+        constant_values: constants, in the forms of ``pad_width``; 0 by default.
+        end_values: values at the ends of "linear_ramp", as the constants.
         stat_length: numbers of elements at the ends that "mean" and others take; None for all.
-        reflect_type: "even", or "odd" for twice the end minus the reflected elements.
+        reflect_type: "even", the default, or "odd" for twice the end minus reflected elements.
         kwargs: passed to a function.
 
     Returns:
@@ -73,28 +82,56 @@ def pad(
 
     Raises:
         NotSupported: an unknown mode.
-        BadArgument: a negative width, or an empty axis whose elements repeat.
+        BadArgument: a negative width, an empty axis whose elements repeat, or an option of another
+            mode.
 
     >>> jnp.pad(jnp.array([1, 2]), (1, 2))
     Array([0, 1, 2, 0, 0], dtype=int32)
     """
     x = as_value(array, "the argument of pad")
     widths = _widths(pad_width, x.ndim)
-    if mode in ("constant", "empty"):
-        return _with_constants(x, widths, constant_values if mode == "constant" else 0)
+    options = {
+        "constant_values": constant_values,
+        "end_values": end_values,
+        "stat_length": stat_length,
+        "reflect_type": reflect_type,
+    }
+    given = kwargs | {name: value for name, value in options.items() if value is not None}
     if callable(mode):
-        return _by_function(_with_constants(x, widths, 0), widths, mode, kwargs)
-    if mode == "linear_ramp":
-        return _with_ramps(x, widths, pairs_of(end_values, x.ndim, "end_values"))
-    if mode in _OF_ENDS:
-        lengths = None if stat_length is None else _widths(stat_length, x.ndim)
-        return _with_statistics(x, widths, mode, lengths)
-    if mode not in _FROM_INSIDE:
+        return _by_function(_with_constants(x, widths, 0), widths, mode, given)
+    if mode not in (*_OPTIONS, *_FROM_INSIDE, "empty"):
         raise NotSupported(
             "unknown mode of pad",
             f"constant, empty, linear_ramp, {', '.join((*_FROM_INSIDE, *_OF_ENDS))}",
             repr(mode),
         )
+    _check_options(mode, given)
+    if mode in ("constant", "empty"):
+        return _with_constants(x, widths, 0 if constant_values is None else constant_values)
+    if mode == "linear_ramp":
+        ends = pairs_of(0 if end_values is None else end_values, x.ndim, "end_values")
+        return pr.converted(_with_ramps(x, widths, ends), x.dtype, x.weak_type)
+    if mode in _OF_ENDS:
+        lengths = None if stat_length is None else _widths(stat_length, x.ndim)
+        made = _with_statistics(x, widths, mode, lengths)
+        return pr.converted(made, x.dtype, x.weak_type)
+    return _with_own_elements(x, widths, mode, reflect_type or "even")
+
+
+def _check_options(mode: str, given: Mapping[str, object]) -> None:
+    """Raise BadArgument for an option that the mode does not have."""
+    unused = [name for name in given if name != _OPTIONS.get(mode)]
+    if unused:
+        raise BadArgument(
+            f"unsupported keyword arguments for mode {mode!r} of pad",
+            expected=_OPTIONS.get(mode, "none"),
+            found=", ".join(unused),
+        )
+
+
+def _with_own_elements(
+    x: Array, widths: list[tuple[int, int]], mode: str, reflect_type: str
+) -> Array:
     if reflect_type not in ("even", "odd"):
         raise BadArgument("unknown reflection of pad", "'even' or 'odd'", repr(reflect_type))
     for axis, (before, after) in enumerate(widths):

@@ -56,7 +56,17 @@ def isinf(x: ArrayLike, /) -> Array:
 
 
 def isposinf(x: ArrayLike, /, out: None = None) -> Array:
-    """Return whether ``x`` is positive infinity. Raises IllTyped for complex ``x``.
+    """Return whether ``x`` is positive infinity.
+
+    Args:
+        x: real array or scalar.
+        out: unsupported.
+
+    Returns:
+        Boolean array of the shape of ``x``.
+
+    Raises:
+        IllTyped: ``x`` is complex.
 
     >>> jnp.isposinf(jnp.array([jnp.inf, -jnp.inf]))
     Array([ True, False], dtype=bool)
@@ -66,7 +76,17 @@ def isposinf(x: ArrayLike, /, out: None = None) -> Array:
 
 
 def isneginf(x: ArrayLike, /, out: None = None) -> Array:
-    """Return whether ``x`` is negative infinity. Raises IllTyped for complex ``x``.
+    """Return whether ``x`` is negative infinity.
+
+    Args:
+        x: real array or scalar.
+        out: unsupported.
+
+    Returns:
+        Boolean array of the shape of ``x``.
+
+    Raises:
+        IllTyped: ``x`` is complex.
 
     >>> jnp.isneginf(jnp.array([jnp.inf, -jnp.inf]))
     Array([False,  True], dtype=bool)
