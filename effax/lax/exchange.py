@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TypeVar
+
+import numpy as np
 
 from effax import tree
 from effax.arrays.array import Array, ArrayLike
@@ -13,8 +14,9 @@ from effax.arrays.operators import ops
 from effax.arrays.shapes import reshape
 from effax.arrays.shared_docs import shared_docs
 from effax.lax import elementwise as el
+from effax.lax.axis_groups import AxisName, IndexGroups
 from effax.lax.creation import iota
-from effax.lax.parallel import AxisName, all_gather, axis_index, axis_size, no_groups, pmax, pmin
+from effax.lax.parallel import all_gather, axis_index, axis_size, pmax, pmin
 
 __all__ = ["pargmax", "pargmin", "ragged_all_to_all"]
 
@@ -58,7 +60,7 @@ def ragged_all_to_all(
     recv_sizes: ArrayLike,
     *,
     axis_name: AxisName,
-    axis_index_groups: Sequence[Sequence[int]] | None = None,
+    axis_index_groups: IndexGroups = None,
 ) -> Array:
     """Exchange parts of the first axis: this device's j-th part is sent to device j.
 
@@ -70,13 +72,14 @@ def ragged_all_to_all(
         output_offsets: integers, the row of the receiver's output at which each part is placed.
         recv_sizes: integers, the numbers of rows that are received; they follow from the others.
         axis_name: name of an axis, or several names.
-        axis_index_groups: unsupported, must be None.
+        axis_index_groups: groups of positions along the axis of one size, which partition it; parts
+            are for the devices of a group. None: one group of all.
 
     Returns:
         Array like ``output``.
 
     Raises:
-        BadArgument: groups are not None.
+        BadArgument: the groups are no partition into groups of one size.
 
     >>> def exchange(x, sizes, to):
     ...     return lax.ragged_all_to_all(
@@ -87,12 +90,17 @@ def ragged_all_to_all(
     Array([[1, 3, 0],
            [2, 2, 4]], dtype=int32)
     """
-    no_groups(axis_index_groups, "ragged_all_to_all")
+    groups = axis_index_groups
     sent = [
-        all_gather(as_value(x, "an operand of ragged_all_to_all"), axis_name)
+        all_gather(
+            as_value(x, "an operand of ragged_all_to_all"), axis_name, axis_index_groups=groups
+        )
         for x in (operand, input_offsets, send_sizes, output_offsets)
     ]
     made, me = as_value(output, "the output of ragged_all_to_all"), axis_index(axis_name)
+    if groups is not None:
+        at = {i: k for group in groups for k, i in enumerate(group)}
+        me = as_value(np.array([at[i] for i in range(len(at))], np.int32))[me]
     rows = iota("int32", made.shape[0])
     for rows_of, *given in zip(*[unstack(x) for x in sent], strict=True):
         start, size, place = (el.convert_element_type(x[me], "int32") for x in given)

@@ -12,7 +12,7 @@ from math import prod
 from typing import Final, TypeVar
 
 from effax import tree
-from effax.arrays.argument_checks import as_integer, axis_names_of, integers
+from effax.arrays.argument_checks import as_integer, integers
 from effax.arrays.array import Array
 from effax.arrays.axes import plain_axis
 from effax.arrays.binding import bind1
@@ -24,7 +24,14 @@ from effax.ir.dtypes import INT32, family
 from effax.ir.errors import BadArgument
 from effax.ir.primitive import Primitive
 from effax.ir.prims import collective as c
-from effax.ir.scope import named_axis
+from effax.lax.axis_groups import (
+    AxisName,
+    IndexGroups,
+    exchange,
+    named_axes,
+    position,
+    size_of,
+)
 
 __all__ = [
     "all_gather", "all_to_all", "axis_index", "axis_size", "pbroadcast", "pcast", "pmax", "pmean",
@@ -33,124 +40,95 @@ __all__ = [
 
 T = TypeVar("T")
 
-AxisName = str | Sequence[str]
-"""Name of an axis, or several."""
-
-
 _COLLECTIVE: Final = {
     "x": "tree of arrays.",
     "axis_name": "name of an axis, or several names, which act as one axis.",
-    "axis_index_groups": "unsupported, must be None.",
+    "axis_index_groups": "groups of positions along the axis, which partition it: the exchange is "
+    "within each group. None: one group of all.",
 }
 """Descriptions of the parameters that functions share."""
 
 
-def _axes(axis_name: AxisName, what: str) -> Axes:
-    """Return the axes of these names. Raises UnboundAxis, and BadArgument for other values."""
-    names = axis_names_of(axis_name, f"{what}: axis_name")
-    return tuple([named_axis(name, what) for name in names])
+def _reduced(
+    x: T,
+    axis_name: AxisName,
+    what: str,
+    make: Callable[..., Primitive],
+    groups: IndexGroups = None,
+) -> T:
+    taking = exchange(what, axis_name, groups)
 
-
-def _size(axes: Axes) -> int:
-    return prod([axis.size for axis in axes])
-
-
-def no_groups(groups: object, what: str) -> None:
-    if groups is not None:
-        raise BadArgument(
-            f"{what}: groups of an axis are not supported",
-            expected="None as axis_index_groups",
-            found=f"{groups!r:.60}",
-            remedy="split the axis into two named ones, and use one of them",
-        )
-
-
-def _each(x: T, what: str, f: Callable[[Array], Array]) -> T:
-    made: T = tree.map(lambda leaf: f(as_value(leaf, f"an operand of {what}")), x)
-    return made
-
-
-def _reduced(x: T, axes: Axes, what: str, make: Callable[[Axis], Primitive]) -> T:
-    def along(leaf: Array) -> Array:
+    def along(leaf: Array, axes: Axes) -> Array:
         for axis in axes:
-            leaf = bind1(make(axis), leaf)
+            leaf = bind1(make(axis, groups=taking.groups), leaf)
         return leaf
 
-    return _each(x, what, along)
+    return taking.each(x, along)
 
 
-def psum(
-    x: T, axis_name: AxisName, *, axis_index_groups: Sequence[Sequence[int]] | None = None
-) -> T:
+def psum(x: T, axis_name: AxisName, *, axis_index_groups: IndexGroups = None) -> T:
     """Return the sum along named axes.
 
     Args:
         x: tree of arrays; booleans are counted, Python numbers multiplied by the axis size.
         axis_name: name of an axis, or several names, which act as one axis.
-        axis_index_groups: unsupported, must be None.
+        axis_index_groups: groups of positions along the axis, which partition it: the exchange
+            is within each group. None: one group of all.
 
     Returns:
         Tree like ``x``.
 
     Raises:
-        BadArgument: groups are not None.
+        BadArgument: the groups are no partition.
 
     >>> jax.vmap(lambda x: lax.psum(x, "i"), axis_name="i")(jnp.array([1, 2]))
     Array([3, 3], dtype=int32)
     """
-    no_groups(axis_index_groups, "psum")
-    axes = _axes(axis_name, "psum")
+    groups = exchange("psum", axis_name, axis_index_groups)
+    sizes = {size_of(groups.axes)} if groups.groups is None else set(map(len, groups.groups))
 
     def total(leaf: object) -> object:
-        if is_python_scalar(leaf):
-            return leaf * _size(axes)
+        if is_python_scalar(leaf) and len(sizes) == 1:
+            return leaf * min(sizes)
         value = as_value(leaf, "an operand of psum")
         counted = ops.astype(value, INT32) if family(value.dtype) == "bool" else value
-        return _reduced(counted, axes, "psum", c.Psum)
+        return _reduced(counted, axis_name, "psum", c.Psum, axis_index_groups)
 
     made: T = tree.map(total, x)
     return made
 
 
 @shared_docs(_COLLECTIVE, "Tree like ``x``.")
-def pmean(
-    x: T, axis_name: AxisName, *, axis_index_groups: Sequence[Sequence[int]] | None = None
-) -> T:
+def pmean(x: T, axis_name: AxisName, *, axis_index_groups: IndexGroups = None) -> T:
     """Return the mean along named axes.
 
     >>> jax.vmap(lambda x: lax.pmean(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
     Array([2., 2.], dtype=float32)
     """
-    no_groups(axis_index_groups, "pmean")
-    n = _size(_axes(axis_name, "pmean"))
-    made: T = tree.map(lambda total: total / n, psum(x, axis_name))
+    n = psum(1, axis_name, axis_index_groups=axis_index_groups)
+    totals = psum(x, axis_name, axis_index_groups=axis_index_groups)
+    made: T = tree.map(lambda total: total / n, totals)
     return made
 
 
 @shared_docs(_COLLECTIVE, "Tree like ``x``.")
-def pmax(
-    x: T, axis_name: AxisName, *, axis_index_groups: Sequence[Sequence[int]] | None = None
-) -> T:
+def pmax(x: T, axis_name: AxisName, *, axis_index_groups: IndexGroups = None) -> T:
     """Return the maximum along named axes.
 
     >>> jax.vmap(lambda x: lax.pmax(x, "i"), axis_name="i")(jnp.array([1, 2]))
     Array([2, 2], dtype=int32)
     """
-    no_groups(axis_index_groups, "pmax")
-    return _reduced(x, _axes(axis_name, "pmax"), "pmax", c.Pmax)
+    return _reduced(x, axis_name, "pmax", c.Pmax, axis_index_groups)
 
 
 @shared_docs(_COLLECTIVE, "Tree like ``x``.")
-def pmin(
-    x: T, axis_name: AxisName, *, axis_index_groups: Sequence[Sequence[int]] | None = None
-) -> T:
+def pmin(x: T, axis_name: AxisName, *, axis_index_groups: IndexGroups = None) -> T:
     """Return the minimum along named axes.
 
     >>> jax.vmap(lambda x: lax.pmin(x, "i"), axis_name="i")(jnp.array([1, 2]))
     Array([1, 1], dtype=int32)
     """
-    no_groups(axis_index_groups, "pmin")
-    return _reduced(x, _axes(axis_name, "pmin"), "pmin", c.Pmin)
+    return _reduced(x, axis_name, "pmin", c.Pmin, axis_index_groups)
 
 
 def axis_size(axis_name: AxisName) -> int:
@@ -159,7 +137,7 @@ def axis_size(axis_name: AxisName) -> int:
     >>> jax.vmap(lambda x: x + lax.axis_size("i"), axis_name="i")(jnp.array([1, 2]))
     Array([3, 4], dtype=int32)
     """
-    return _size(_axes(axis_name, "axis_size"))
+    return size_of(named_axes(axis_name, "axis_size"))
 
 
 def axis_index(axis_name: AxisName) -> Array:
@@ -168,12 +146,7 @@ def axis_index(axis_name: AxisName) -> Array:
     >>> jax.vmap(lambda x: lax.axis_index("i"), axis_name="i")(jnp.array([7, 7]))
     Array([0, 1], dtype=int32)
     """
-    axes = _axes(axis_name, "axis_index")
-    first, *rest = axes
-    place = bind1(c.AxisIndex(first))
-    for axis in rest:
-        place = place * axis.size + bind1(c.AxisIndex(axis))
-    return place
+    return position(named_axes(axis_name, "axis_index"))
 
 
 def _merged(x: Array, at: int, count: int) -> Array:
@@ -207,7 +180,7 @@ def all_gather(
     x: T,
     axis_name: AxisName,
     *,
-    axis_index_groups: Sequence[Sequence[int]] | None = None,
+    axis_index_groups: IndexGroups = None,
     axis: int = 0,
     tiled: bool = False,
 ) -> T:
@@ -216,7 +189,8 @@ def all_gather(
     Args:
         x: tree of arrays.
         axis_name: name of an axis, or several names, which act as one axis.
-        axis_index_groups: unsupported, must be None.
+        axis_index_groups: groups of positions along the axis, which partition it: the exchange
+            is within each group. None: one group of all.
         axis: position of the new dimension in the result.
         tiled: whether to concatenate along ``axis`` instead.
 
@@ -224,22 +198,22 @@ def all_gather(
         Tree of gathered arrays.
 
     Raises:
-        BadArgument: groups are not None, or ``axis`` is out of range.
+        BadArgument: the groups are no partition into groups of one size; ``axis`` is out of
+            range.
 
     >>> jax.vmap(lambda x: lax.all_gather(x, "i"), axis_name="i")(jnp.array([1, 2]))
     Array([[1, 2],
            [1, 2]], dtype=int32)
     """
-    no_groups(axis_index_groups, "all_gather")
-    axes = _axes(axis_name, "all_gather")
+    taking = exchange("all_gather", axis_name, axis_index_groups, equal=True)
 
-    def gathered(leaf: Array) -> Array:
+    def gathered(leaf: Array, axes: Axes) -> Array:
         at = plain_axis(axis, leaf.ndim + (not tiled), "all_gather")
         for named in reversed(axes):
-            leaf = bind1(c.AllGather(named, at), leaf)
+            leaf = bind1(c.AllGather(named, at, groups=taking.groups), leaf)
         return _merged(leaf, at, len(axes) + tiled)
 
-    return _each(x, "all_gather", gathered)
+    return taking.each(x, gathered)
 
 
 def psum_scatter(
@@ -247,7 +221,7 @@ def psum_scatter(
     axis_name: AxisName,
     *,
     scatter_dimension: int = 0,
-    axis_index_groups: Sequence[Sequence[int]] | None = None,
+    axis_index_groups: IndexGroups = None,
     tiled: bool = False,
 ) -> T:
     """Return the sum along named axes, each participant one part of it.
@@ -256,29 +230,30 @@ def psum_scatter(
         x: tree of arrays.
         axis_name: name of an axis, or several names, which act as one axis.
         scatter_dimension: dimension to split, of the size of the axis.
-        axis_index_groups: unsupported, must be None.
+        axis_index_groups: groups of positions along the axis, which partition it: the exchange
+            is within each group. None: one group of all.
         tiled: whether to keep the dimension, which the axis size then divides.
 
     Returns:
         Tree of the parts.
 
     Raises:
-        BadArgument: groups are not None, or the dimension does not divide.
+        BadArgument: the groups are no partition into groups of one size; the dimension does not
+            divide.
 
     >>> jax.vmap(lambda x: lax.psum_scatter(x, "i"), axis_name="i")(jnp.array([[1, 2], [3, 4]]))
     Array([4, 6], dtype=int32)
     """
-    no_groups(axis_index_groups, "psum_scatter")
-    axes = _axes(axis_name, "psum_scatter")
+    taking = exchange("psum_scatter", axis_name, axis_index_groups, equal=True)
 
-    def scattered(leaf: Array) -> Array:
+    def scattered(leaf: Array, axes: Axes) -> Array:
         at = plain_axis(scatter_dimension, leaf.ndim, "psum_scatter")
-        leaf = _divided(leaf, at, [axis.size for axis in axes], "psum_scatter", tiled)
+        leaf = _divided(leaf, at, taking.sizes, "psum_scatter", tiled)
         for named in axes:
-            leaf = bind1(c.ReduceScatter(named, at), leaf)
+            leaf = bind1(c.ReduceScatter(named, at, groups=taking.groups), leaf)
         return leaf if tiled else ops.squeeze(leaf, at)
 
-    return _each(x, "psum_scatter", scattered)
+    return taking.each(x, scattered)
 
 
 def all_to_all(
@@ -287,7 +262,7 @@ def all_to_all(
     split_axis: int,
     concat_axis: int,
     *,
-    axis_index_groups: Sequence[Sequence[int]] | None = None,
+    axis_index_groups: IndexGroups = None,
     tiled: bool = False,
 ) -> T:
     """Send part ``i`` along ``split_axis`` to participant ``i``, and stack the parts received.
@@ -297,42 +272,42 @@ def all_to_all(
         axis_name: name of an axis, or several names, which act as one axis.
         split_axis: dimension to split, of the size of the axis.
         concat_axis: position of the stacked dimension in the result.
-        axis_index_groups: unsupported, must be None.
+        axis_index_groups: groups of positions along the axis, which partition it: the exchange
+            is within each group. None: one group of all.
         tiled: whether to split into parts of any size and concatenate them.
 
     Returns:
         Tree of arrays.
 
     Raises:
-        BadArgument: groups are not None, or the dimension does not divide.
+        BadArgument: the groups are no partition into groups of one size; the dimension does not
+            divide.
 
     >>> jax.vmap(lambda x: lax.all_to_all(x, "i", 0, 0), axis_name="i")(jnp.array([[1, 2], [3, 4]]))
     Array([[1, 3],
            [2, 4]], dtype=int32)
     """
-    no_groups(axis_index_groups, "all_to_all")
-    axes = _axes(axis_name, "all_to_all")
-    sizes = [axis.size for axis in axes]
+    taking = exchange("all_to_all", axis_name, axis_index_groups, equal=True)
 
-    def exchanged(leaf: Array) -> Array:
+    def exchanged(leaf: Array, axes: Axes) -> Array:
         split = plain_axis(split_axis, leaf.ndim, "all_to_all")
         concat = plain_axis(concat_axis, leaf.ndim, "all_to_all")
-        leaf = _divided(leaf, split, sizes, "all_to_all", tiled)
+        leaf = _divided(leaf, split, taking.sizes, "all_to_all", tiled)
         if not tiled:
             leaf = ops.squeeze(leaf, split + len(axes))
         if len(axes) == 1:
-            leaf = bind1(c.AllToAll(axes[0], split, concat), leaf)
+            leaf = bind1(c.AllToAll(axes[0], split, concat, groups=taking.groups), leaf)
         else:
             for i, named in enumerate(axes):
                 leaf = bind1(c.AllToAll(named, split + i, split + i), leaf)
             leaf = ops.moveaxis(_merged(leaf, split, len(axes)), split, concat)
         return _merged(leaf, concat, 2) if tiled else leaf
 
-    return _each(x, "all_to_all", exchanged)
+    return taking.each(x, exchanged)
 
 
 def _one_axis(axis_name: AxisName, what: str) -> Axis:
-    axes = _axes(axis_name, what)
+    axes = named_axes(axis_name, what)
     if len(axes) != 1:
         raise BadArgument(
             f"{what} takes one axis",
@@ -360,14 +335,14 @@ def ppermute(x: T, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> T:
     >>> jax.vmap(lambda x: lax.ppermute(x, "i", [(0, 1)]), axis_name="i")(jnp.array([1, 2]))
     Array([0, 1], dtype=int32)
     """
-    axis = _one_axis(axis_name, "ppermute")
+    _one_axis(axis_name, "ppermute")
     pairs: list[tuple[int, int]] = []
     for pair in perm:
         entry = integers(pair, "ppermute: perm")
         if len(entry) != 2:
             raise BadArgument("ppermute takes pairs", "(from, to)", repr(pair))
         pairs.append((entry[0], entry[1]))
-    return _reduced(x, (axis,), "ppermute", partial(c.PPermute, perm=tuple(sorted(pairs))))
+    return _reduced(x, axis_name, "ppermute", partial(c.PPermute, perm=tuple(sorted(pairs))))
 
 
 def pshuffle(x: T, axis_name: AxisName, perm: Sequence[int]) -> T:
@@ -435,7 +410,7 @@ def pbroadcast(x: T, axis_name: AxisName, source: int) -> T:
     >>> jax.vmap(lambda x: lax.pbroadcast(x, "i", 1), axis_name="i")(jnp.array([1, 2]))
     Array([2, 2], dtype=int32)
     """
-    size = _size(_axes(axis_name, "pbroadcast"))
+    size = size_of(named_axes(axis_name, "pbroadcast"))
     at = as_integer(source, "pbroadcast: source")
     if not 0 <= at < size:
         raise BadArgument(
@@ -452,7 +427,7 @@ def pvary(x: T, axis_name: AxisName) -> T:
     >>> jax.vmap(lambda x: lax.pvary(x, "i"), axis_name="i")(jnp.array([1, 2]))
     Array([1, 2], dtype=int32)
     """
-    return _reduced(x, _axes(axis_name, "pvary"), "pvary", c.Pvary)
+    return _reduced(x, axis_name, "pvary", c.Pvary)
 
 
 def pcast(x: T, axis_name: AxisName, *, to: str) -> T:

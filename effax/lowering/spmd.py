@@ -57,11 +57,17 @@ class OnDevices(Primitive):
         return self.prim.evaluate(*ins)
 
     def groups(self) -> np.ndarray:
-        """Return the positions of the devices of each group, in the order of the axis."""
+        """Return the positions of the devices of each group, in its order; -1 after a short one."""
         at = [axis.name for axis in self.mesh].index(self.prim.axis.name)
         positions = np.arange(prod([axis.size for axis in self.mesh]))
         grid = np.moveaxis(positions.reshape([axis.size for axis in self.mesh]), at, -1)
-        return grid.reshape(-1, self.prim.axis.size)
+        along, own = grid.reshape(-1, self.prim.axis.size), self.prim.groups
+        if own is None:
+            return along
+        places = np.full((len(own), self.prim.size), -1)
+        for i, group in enumerate(own):
+            places[i, : len(group)] = group
+        return np.where(places < 0, -1, along[:, places]).reshape(-1, self.prim.size)
 
 
 @memoize(maxsize=1024)
@@ -240,7 +246,7 @@ def _reduce(name: str, w: Writer, prim: OnDevices, x: Val) -> Sequence[Val]:
 def _gather(w: Writer, prim: OnDevices, x: Val) -> Sequence[Val]:
     at = cast(c.Gathering, prim.prim).dimension
     one = ops.reshape(w, x, (*x.shape[:at], 1, *x.shape[at:]))
-    out = one.type.update(shape=(*x.shape[:at], prim.prim.axis.size, *x.shape[at:]))
+    out = one.type.update(shape=(*x.shape[:at], prim.prim.size, *x.shape[at:]))
     return [_exchange(w, "all_gather", prim, one, out, f"all_gather_dim = {at} : i64, ")]
 
 
@@ -257,7 +263,7 @@ def _to_all(w: Writer, prim: OnDevices, x: Val) -> Sequence[Val]:
     """Exchange the dimension in place, then move it."""
     own = cast(c.AllToAll, prim.prim)
     split = f"split_dimension = {own.split} : i64, concat_dimension = {own.split} : i64, "
-    count = f"split_count = {own.axis.size} : i64, "
+    count = f"split_count = {own.size} : i64, "
     moved = _exchange(w, "all_to_all", prim, x, x.type, split + count)
     order = [i for i in range(len(x.shape)) if i != own.split]
     order.insert(own.concat, own.split)

@@ -7,8 +7,9 @@ enclosing ``vmap`` or ``shard_map`` must bind the axis.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import field, replace
 from functools import reduce
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -43,13 +44,37 @@ __all__ = [
 ]
 
 
+Groups = tuple[tuple[int, ...], ...]
+"""Positions along an axis, each in one group."""
+
+
 @dataclass(frozen=True, slots=True)
 class Collective(Primitive):
-    """An exchange along ``axis``; ``unites`` is true if all devices get the same result."""
+    """An exchange along ``axis``, or within each of ``groups`` of its devices.
+
+    ``shares`` is true if all devices that take part get the same result.
+    """
 
     axis: Axis
-    unites: ClassVar[bool] = False
+    groups: Groups | None = field(default=None, kw_only=True)
+    shares: ClassVar[bool] = False
     accepts: ClassVar[frozenset[str]] = ANY
+    grouping: ClassVar[str] = ""
+    """The sizes of groups that it takes: none, "equal" ones or "any"."""
+
+    @property
+    def unites(self) -> bool:
+        """Return whether the result is the same along the axis."""
+        return self.shares and self.groups is None
+
+    @property
+    def size(self) -> int:
+        """The number of devices that take part in an exchange."""
+        return self.axis.size if self.groups is None else max(map(len, self.groups), default=0)
+
+    def within_group(self) -> Self:
+        """Return the collective along an axis that has the devices of one group."""
+        return replace(self, axis=Axis(self.axis.name, self.size), groups=None)
 
     def free_axes(self) -> Axes:
         return (self.axis,)
@@ -59,8 +84,10 @@ class Collective(Primitive):
 
     def evaluate_spmd(self, devices: Devices, ins: Each) -> Each:
         outs: dict[int, Value] = {}
-        for group in devices.groups(self.axis.name):
-            outs.update(zip(group, self.exchange([ins[i][0] for i in group]), strict=True))
+        for along in devices.groups(self.axis.name):
+            for members in self.groups or (range(len(along)),):
+                group = [along[i] for i in members]
+                outs.update(zip(group, self.exchange([ins[i][0] for i in group]), strict=True))
         return [(outs[i],) for i in range(len(ins))]
 
     def exchange(self, values: Sequence[Value]) -> Sequence[Value]:
@@ -70,11 +97,27 @@ class Collective(Primitive):
     def typing(self, *ins: Type) -> Typing:
         (x,) = arrays(self, ins, 1)
         check_dtype(self, x, self.accepts)
+        if self.groups is not None:
+            self._check_groups(self.groups)
         return Typing((x.update(shape=self.shape(x)),))
 
     def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
         read, written = total_bytes(ins), total_bytes(outs)
         return Work(0, 0, read, written, 1, max(read, written))
+
+    def _check_groups(self, groups: Groups) -> None:
+        places = sorted([i for group in groups for i in group])
+        sizes = set(map(len, groups))
+        equal = self.grouping == "any" or len(sizes) <= 1
+        if not self.grouping or not equal or 0 in sizes or places != [*range(self.axis.size)]:
+            size = "" if self.grouping == "any" else " of one size"
+            expected = f"groups{size} with each of the positions below {self.axis.size} once"
+            raise IllTyped(
+                f"{self.name}: groups of the axis '{self.axis.name}' are not a partition of it"
+                + size,
+                expected=expected if self.grouping else "no groups",
+                found=str(groups),
+            )
 
     def shape(self, x: ArrayType) -> Shape:
         """Return the shape of the result. Raises IllTyped."""
@@ -83,10 +126,10 @@ class Collective(Primitive):
     def check_divided(self, x: ArrayType, dimension: int) -> None:
         """Raise IllTyped unless the operand has one element per device along ``dimension``."""
         check_axes(self, (dimension,), x.ndim)
-        if x.shape[dimension] != self.axis.size:
+        if x.shape[dimension] != self.size:
             raise IllTyped(
                 f"{self.name} takes one element for each of the axis '{self.axis.name}'",
-                expected=f"size {self.axis.size} along dimension {dimension}",
+                expected=f"size {self.size} along dimension {dimension}",
                 found=str(x),
             )
 
@@ -110,7 +153,8 @@ def _alike(value: Value, count: int) -> list[Value]:
 class AllReduce(Collective):
     """A reduction of the operands of all devices."""
 
-    unites: ClassVar[bool] = True
+    shares: ClassVar[bool] = True
+    grouping: ClassVar[str] = "any"
     combine: ClassVar[Callable[[Value, Value], Value]]
 
     def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
@@ -141,6 +185,7 @@ class PsumInvariant(AllReduce):
     """
 
     name: ClassVar[str] = "psum_invariant"
+    grouping: ClassVar[str] = ""
     accepts: ClassVar[frozenset[str]] = NUMBERS
     combine: ClassVar[Callable[[Value, Value], Value]] = np.add
 
@@ -168,11 +213,11 @@ class Gathering(Collective):
     """The operands of all devices, stacked along a new ``dimension`` of the result."""
 
     dimension: int
-    unites: ClassVar[bool] = True
+    shares: ClassVar[bool] = True
 
     def shape(self, x: ArrayType) -> Shape:
         check_axes(self, (self.dimension,), x.ndim + 1)
-        return (*x.shape[: self.dimension], self.axis.size, *x.shape[self.dimension :])
+        return (*x.shape[: self.dimension], self.size, *x.shape[self.dimension :])
 
     def exchange(self, values: Sequence[Value]) -> Sequence[Value]:
         return _alike(np.stack(values, self.dimension), len(values))
@@ -183,6 +228,7 @@ class AllGather(Gathering):
     """The operands of all devices, stacked along a new ``dimension`` of the result."""
 
     name: ClassVar[str] = "all_gather"
+    grouping: ClassVar[str] = "equal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +244,7 @@ class ReduceScatter(Collective):
 
     dimension: int
     name: ClassVar[str] = "reduce_scatter"
+    grouping: ClassVar[str] = "equal"
     accepts: ClassVar[frozenset[str]] = NUMBERS
 
     def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
@@ -222,12 +269,13 @@ class AllToAll(Collective):
     split: int
     concat: int
     name: ClassVar[str] = "all_to_all"
+    grouping: ClassVar[str] = "equal"
 
     def shape(self, x: ArrayType) -> Shape:
         self.check_divided(x, self.split)
         check_axes(self, (self.concat,), x.ndim)
         rest = (*x.shape[: self.split], *x.shape[self.split + 1 :])
-        return (*rest[: self.concat], self.axis.size, *rest[self.concat :])
+        return (*rest[: self.concat], self.size, *rest[self.concat :])
 
     def exchange(self, values: Sequence[Value]) -> Sequence[Value]:
         return [

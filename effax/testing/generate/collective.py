@@ -18,12 +18,23 @@ def _axis(g: ProgramBuilder) -> Axis:
     return g.choose.pick(g.axes)
 
 
-def _divided(g: ProgramBuilder, axis: Axis) -> tuple[Var, int]:
-    """Return an array with a dimension of the size of the axis, gathered if there is none."""
-    found = g.maybe(lambda v: is_inexact_dtype(v.type.dtype) and axis.size in v.type.shape)
-    if found is not None:
-        return found, found.type.shape.index(axis.size)
-    return gather(g, axis), 0
+def _groups(g: ProgramBuilder, axis: Axis, equal: bool = True) -> p.Groups | None:
+    """Return a partition of the axis, in a part of the cases."""
+    if not g.choose.chance(25):
+        return None
+    places = list(range(axis.size))
+    order = [places.pop(g.choose.below(len(places))) for _ in range(axis.size)]
+    sizes = [n for n in range(1, axis.size + 1) if not equal or axis.size % n == 0]
+    size = g.choose.pick(sizes)
+    return tuple([tuple(order[i : i + size]) for i in range(0, axis.size, size)])
+
+
+def _divided(g: ProgramBuilder, axis: Axis, groups: p.Groups | None) -> tuple[Var, int] | None:
+    """Return an array with a dimension of the size of a group, gathered if there is none."""
+    size = len(groups[0]) if groups else axis.size
+    found = g.maybe(lambda v: is_inexact_dtype(v.type.dtype) and size in v.type.shape)
+    found = gather(g, axis, groups) if found is None else found
+    return (found, found.type.shape.index(size)) if size in found.type.shape else None
 
 
 def _is_explicit(g: ProgramBuilder) -> bool:
@@ -33,31 +44,39 @@ def _is_explicit(g: ProgramBuilder) -> bool:
 
 def psum(g: ProgramBuilder) -> None:
     axis, x = _axis(g), g.operand()
-    kind = p.PsumInvariant if _is_explicit(g) and g.choose.chance(25) else p.Psum
-    g.squashed(g.one(kind(axis), x, magnitude=g.magnitude(x) * axis.size))
+    shared = _is_explicit(g) and g.choose.chance(25)
+    groups = None if shared else _groups(g, axis, equal=False)
+    prim = p.PsumInvariant(axis) if shared else p.Psum(axis, groups=groups)
+    g.squashed(g.one(prim, x, magnitude=g.magnitude(x) * axis.size))
 
 
-def gather(g: ProgramBuilder, axis: Axis | None = None) -> Var:
-    axis = axis or _axis(g)
+def gather(g: ProgramBuilder, axis: Axis | None = None, groups: p.Groups | None = None) -> Var:
+    if axis is None:
+        axis = _axis(g)
+        groups = _groups(g, axis)
     x = g.operand()
     if prod(x.type.shape) * axis.size > MAX_ELEMENTS:
         return x
-    return g.one(p.AllGather(axis, g.choose.below(len(x.type.shape) + 1)), x)
+    return g.one(p.AllGather(axis, g.choose.below(len(x.type.shape) + 1), groups=groups), x)
 
 
 def scatter(g: ProgramBuilder) -> None:
     axis = _axis(g)
-    x, at = _divided(g, axis)
-    if x.type.shape[at : at + 1] == (axis.size,):
+    groups = _groups(g, axis)
+    found = _divided(g, axis, groups)
+    if found is not None:
+        x, at = found
         magnitude = g.magnitude(x) * axis.size
-        g.squashed(g.one(p.ReduceScatter(axis, at), x, magnitude=magnitude))
+        g.squashed(g.one(p.ReduceScatter(axis, at, groups=groups), x, magnitude=magnitude))
 
 
 def to_all(g: ProgramBuilder) -> None:
     axis = _axis(g)
-    x, at = _divided(g, axis)
-    if x.type.shape[at : at + 1] == (axis.size,):
-        g.one(p.AllToAll(axis, at, g.choose.below(len(x.type.shape))), x)
+    groups = _groups(g, axis)
+    found = _divided(g, axis, groups)
+    if found is not None:
+        x, at = found
+        g.one(p.AllToAll(axis, at, g.choose.below(len(x.type.shape)), groups=groups), x)
 
 
 def permute(g: ProgramBuilder) -> None:
@@ -82,7 +101,8 @@ def index(g: ProgramBuilder) -> None:
 
 def extremum(g: ProgramBuilder) -> None:
     axis = _axis(g)
-    g.one(g.choose.pick((p.Pmax(axis), p.Pmin(axis))), g.fixed())
+    kind = g.choose.pick((p.Pmax, p.Pmin))
+    g.one(kind(axis, groups=_groups(g, axis, equal=False)), g.fixed())
 
 
 STEPS: Final = Steps(

@@ -41,8 +41,8 @@ def shard_map(g: ProgramBuilder, generate: Generate) -> None:
 
 def _mesh(g: ProgramBuilder) -> Axes:
     x, y = f"x{g.depth}", f"y{g.depth}"
-    meshes = ((Axis(x, 2),), (Axis(x, 2), Axis(y, 2)), (Axis(x, 3),), (Axis(x, 1), Axis(y, 2)))
-    return g.choose.pick(meshes)
+    sizes = ((2,), (2, 2), (3,), (1, 2), (4,))
+    return tuple([Axis(name, n) for name, n in zip((x, y), g.choose.pick(sizes), strict=False)])
 
 
 def _divided(g: ProgramBuilder, v: Var, mesh: Axes) -> Spec:

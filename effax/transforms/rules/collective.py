@@ -1,8 +1,8 @@
 """Rules of collectives.
 
 ``vmap`` over the axis that a collective names replaces the collective by an operation along the
-batch axis: a ``psum`` becomes a sum. ``vmap`` over another axis applies the collective to one more
-dimension.
+batch axis: a ``psum`` becomes a sum. Groups of the axis become a batch of axes, each of the size of
+a group. ``vmap`` over another axis applies the collective to one more dimension.
 
 The transpose of a collective is the adjoint of its linear map on the values of all devices. For
 ``psum``, y_i = Σ_j x_j on each device i, so x_j' = Σ_i y_i', a ``psum`` again. Values whose type
@@ -17,6 +17,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, TypeVar
 
+from effax.ir.analysis.dataflow import NONE
+from effax.ir.build import Builder
 from effax.ir.dtypes import INT32
 from effax.ir.indexing import Dim, Indexer, Pick, Span
 from effax.ir.prims import (
@@ -46,7 +48,7 @@ from effax.transforms.framework.rules import (
     TransposeRule,
     Unsupported,
 )
-from effax.transforms.rules.common.arrays import permuted, to_front, zeros
+from effax.transforms.rules.common.arrays import permuted, reshaped, to_front, zeros
 from effax.transforms.rules.common.generic_rules import (
     NONLINEAR,
     array_rules,
@@ -55,6 +57,7 @@ from effax.transforms.rules.common.generic_rules import (
 )
 from effax.transforms.rules.common.linear_operands import only
 from effax.transforms.rules.common.pointwise import div, mul, scaled
+from effax.transforms.vmap.engine import vmap
 
 C = TypeVar("C", bound=p.Collective)
 G = TypeVar("G", bound=p.Gathering)
@@ -71,9 +74,30 @@ def _batch(own: Own[C], wider: Callable[[C], C]) -> BatchRule[C]:
     ) -> BatchOut:
         if b.axis != prim.axis.name:
             return BatchOut(b.emit(wider(prim), ins), [True])
+        if prim.groups is not None:
+            return _in_groups(b, prim, prim.groups, to_front(b, ins[0], batched[0], size))
         return own(b, prim, ins[0], batched[0])
 
     return batch
+
+
+def _in_groups(b: BatchBuilder, prim: p.Collective, groups: p.Groups, x: Atom) -> BatchOut:
+    """Return the exchange within each group, for groups that are filled up to one size."""
+    size, rest = prim.size, x.type.shape[1:]
+    # The extreme of a value and itself is the value; the sum of a value and zero.
+    filler = [g[0] if isinstance(prim, p.Pmax | p.Pmin) else None for g in groups]
+    order = [
+        i for g, fill in zip(groups, filler, strict=True) for i in (*g, *[fill] * (size - len(g)))
+    ]
+    parts = reshaped(b, _taken(b, x, order), (len(groups), size, *rest))
+    one = Builder([array_type(rest, x.type.dtype)])
+    alone = one.finish(one.emit(prim.within_group(), one.binders))
+    flags, name = (True,), prim.axis.name
+    group = vmap.cached(alone, flags, size, b.rules, NONE, False, flags, name).jaxpr
+    each = vmap.cached(group, flags, len(groups), b.rules).jaxpr
+    (out,) = b.inline_jaxpr(each, [parts])
+    out = reshaped(b, out, (len(order), *out.type.shape[2:]))
+    return BatchOut([_taken(b, out, [order.index(i) for i in range(prim.axis.size)])], [True])
 
 
 def _same(prim: C) -> C:
@@ -108,7 +132,7 @@ def _extreme_jvp(
     assert dx is not None
     y = b(prim, x)
     weight = b(ConvertElementType(x.type.dtype), b(Eq(), x, y))
-    add = p.Psum(prim.axis)
+    add = p.Psum(prim.axis, groups=prim.groups)
     return JvpOut([y], [div(b, b(add, mul(b, dx, weight)), b(add, weight))])
 
 
@@ -144,16 +168,22 @@ def _permute_own(b: BatchBuilder, prim: p.PPermute, x: Atom, batched: bool) -> B
     stacked = to_front(b, x, batched, n)
     if not n:
         return BatchOut([stacked], [True])
-    parts = [_run(b, stacked, source, count) for source, count in _runs(prim)]
-    return BatchOut([b(Concatenate(0), *parts) if len(parts) > 1 else parts[0]], [True])
-
-
-def _runs(prim: p.PPermute) -> list[tuple[int | None, int]]:
-    """Return the sources of all devices as runs (first source, count); None for zeros."""
     source = {d: s for s, d in prim.perm}
+    return BatchOut([_taken(b, stacked, [source.get(d) for d in range(n)])], [True])
+
+
+def _taken(b: Builder, x: Atom, places: Sequence[int | None]) -> Atom:
+    """Return the rows of ``x`` at these places; zeros for None."""
+    if list(places) == list(range(x.type.shape[0])):
+        return x
+    parts = [_run(b, x, first, count) for first, count in _runs(places)]
+    return b(Concatenate(0), *parts) if len(parts) > 1 else parts[0]
+
+
+def _runs(places: Sequence[int | None]) -> list[tuple[int | None, int]]:
+    """Return consecutive places as runs (first, count)."""
     runs: list[tuple[int | None, int]] = []
-    for d in range(prim.axis.size):
-        s = source.get(d)
+    for s in places:
         first, count = runs[-1] if runs else (None, 0)
         follows = s is None if first is None else s == first + count
         if count and follows:
@@ -163,12 +193,12 @@ def _runs(prim: p.PPermute) -> list[tuple[int | None, int]]:
     return runs
 
 
-def _run(b: BatchBuilder, stacked: Atom, source: int | None, count: int) -> Atom:
-    shape = stacked.type.shape
-    if source is None:
-        return zeros(b, array_type((count, *shape[1:]), stacked.type.dtype))
+def _run(b: Builder, x: Atom, first: int | None, count: int) -> Atom:
+    shape = x.type.shape
+    if first is None:
+        return zeros(b, array_type((count, *shape[1:]), x.type.dtype))
     rest = len(shape) - 1
-    return b(Slice((source, *[0] * rest), (source + count, *shape[1:])), stacked)
+    return b(Slice((first, *[0] * rest), (first + count, *shape[1:])), x)
 
 
 def _vary_own(b: BatchBuilder, prim: p.Pvary, x: Atom, batched: bool) -> BatchOut:
@@ -193,21 +223,21 @@ def _gather_transpose(
     b: RuleBuilder, prim: p.AllGather, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
     # y_i[j] = x_j:  x_j' = Σ_i y_i'[j]
-    return [b(p.ReduceScatter(prim.axis, prim.dimension), only(cts))]
+    return [b(p.ReduceScatter(prim.axis, prim.dimension, groups=prim.groups), only(cts))]
 
 
 def _scatter_transpose(
     b: RuleBuilder, prim: p.ReduceScatter, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
     # y_i = Σ_j x_j[i]:  x_j'[i] = y_i'
-    return [b(p.AllGather(prim.axis, prim.dimension), only(cts))]
+    return [b(p.AllGather(prim.axis, prim.dimension, groups=prim.groups), only(cts))]
 
 
 def _to_all_transpose(
     b: RuleBuilder, prim: p.AllToAll, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
     # y_i[j] = x_j[i]:  x_j'[i] = y_i'[j]
-    return [b(p.AllToAll(prim.axis, prim.concat, prim.split), only(cts))]
+    return [b(replace(prim, split=prim.concat, concat=prim.split), only(cts))]
 
 
 def _permute_transpose(

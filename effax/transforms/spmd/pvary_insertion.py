@@ -25,9 +25,10 @@ from effax.ir.analysis.dataflow import NONE, Positions, positions_of, written
 from effax.ir.analysis.variance import DIFFERS, SAME, Names, variance
 from effax.ir.axes import Axes
 from effax.ir.edit.rewriter import Rewriter
+from effax.ir.indexing import whole
 from effax.ir.memo import memoize
 from effax.ir.primitive import Primitive
-from effax.ir.prims import ReduceMax, ReduceMin
+from effax.ir.prims import Gather, Get, ReduceMax, ReduceMin
 from effax.ir.prims import collective as c
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
 from effax.ir.types import RefType, is_inexact
@@ -119,9 +120,17 @@ class _PvaryInserter(Rewriter):
             closed = written(DIFFERS, eqn, ins, fixed)
             most = SAME.union(*[own for i, own in enumerate(closed) if i not in fixed])
             most = most.union(*map(self.differs, eqn.outs))
+            if isinstance(prim, Get) and not fixed and most - ins[0]:
+                prim, args = self.read_whole(prim, args)
             args = tuple([self.raised(x, a, most) for x, a in zip(args, ins, strict=True)])
-            made = self.keep(eqn, args)
+            same = prim is eqn.prim
+            made = self.keep(eqn, args) if same else self.b.emit(prim, args, eqn.source)
         self.bind(eqn.outs, made)
+
+    def read_whole(self, prim: Get, args: Sequence[Atom]) -> tuple[Gather, tuple[Atom, ...]]:
+        """Read an invariant reference whole: at varying positions its cotangent would vary."""
+        ref, *positions = args
+        return Gather(prim.indexer), (self.b(Get(whole(ref.type.shape)), ref), *positions)
 
     def collective(self, prim: c.Collective, args: Sequence[Atom], ins: Each) -> Sequence[Atom]:
         if not args:
@@ -130,7 +139,8 @@ class _PvaryInserter(Rewriter):
         x = self.raised(x, own, own | {prim.axis.name})
         if isinstance(prim, c.Pvary):
             return [x]
-        if not is_inexact(x.type):
+        if not is_inexact(x.type) or prim.groups is not None:
+            # Within groups, results vary.
             return self.b.emit(prim, [x])
         match prim:
             case c.Psum():

@@ -50,6 +50,25 @@ COLLECTIVES: dict[str, tuple[Any, Any, Any]] = {
     "ppermute": (lambda x: lax.ppermute(x, "x", [(0, 1), (1, 3)]), P("x", "y"), P("x", "y")),
     "pshuffle": (lambda x: lax.pshuffle(x, "y", [1, 0]), P("x", "y"), P("x", "y")),
     "pbroadcast": (lambda x: lax.pbroadcast(x, "x", 2), P("x", "y"), P(None, "y")),
+    "psum in groups": (
+        lambda x: lax.psum(x, "x", axis_index_groups=[[3, 0, 2], [1]]), P("x", "y"), P("x", "y"),
+    ),
+    "groups across axes": (
+        lambda x: lax.pmin(x, ("x", "y"), axis_index_groups=[[0, 3, 4, 7, 1], [2, 5, 6]]),
+        P("x", "y"), P("x", "y"),
+    ),
+    "all_gather in groups": (
+        lambda x: lax.all_gather(x, "x", axis_index_groups=[[3, 0], [1, 2]]),
+        P("x", "y"), P(None, "x", "y"),
+    ),
+    "psum_scatter in groups": (
+        lambda x: lax.psum_scatter(x, "x", axis_index_groups=[[3, 0], [1, 2]], tiled=True),
+        P(), P("x"),
+    ),
+    "all_to_all in groups": (
+        lambda x: lax.all_to_all(x, "x", 0, 1, axis_index_groups=[[3, 0], [1, 2]]),
+        P("x"), P("x"),
+    ),
     "axis_index": (
         lambda x: x + 10 * lax.axis_index("x") + lax.axis_index("y"), P("x", "y"), P("x", "y"),
     ),

@@ -237,11 +237,53 @@ def test_a_collective_under_a_batched_predicate_is_an_error() -> None:
     same(found, np.where(shifted > 0, shifted.sum(0), shifted))
 
 
+GROUPS = [[3, 0], [1, 2]]
+Y = np.arange(8.0, dtype=np.float32).reshape(4, 2) ** 2
+
+IN_GROUPS: dict[str, tuple[Callable[..., Any], Callable[[np.ndarray], np.ndarray]]] = {
+    "psum": (lax.psum, lambda v: np.stack([v.sum(0)] * 2)),
+    "pmean": (lax.pmean, lambda v: np.stack([v.mean(0)] * 2)),
+    "pmax": (lax.pmax, lambda v: np.stack([v.max(0)] * 2)),
+    "all_gather": (lax.all_gather, lambda v: np.stack([v] * 2)),
+    "psum_scatter": (lax.psum_scatter, lambda v: v.sum(0)),
+    "all_to_all": (partial(lax.all_to_all, split_axis=0, concat_axis=0), lambda v: v.T),
+}
+
+
+@pytest.mark.parametrize("name", IN_GROUPS)
+def test_groups_of_an_axis_exchange_among_themselves(name: str) -> None:
+    fun, expected = IN_GROUPS[name]
+
+    def along(axis: str | tuple[str, ...]) -> Callable[[Any], Any]:
+        return lambda v: fun(v, axis_name=axis, axis_index_groups=GROUPS)
+
+    found = jax.vmap(along("i"), axis_name="i")(Y)
+    for group in GROUPS:
+        same(found[np.array(group)], expected(Y[group]))
+    # Groups cross the axes: two axes act as one.
+    nested = jax.vmap(jax.vmap(along(("i", "j")), axis_name="j"), axis_name="i")
+    same(nested(Y.reshape(2, 2, 2)).reshape(found.shape), found)
+
+
+def test_groups_of_different_sizes_are_reduced() -> None:
+    groups = [[2], [3, 0, 1]]
+    for fun, combine in ((lax.psum, np.sum), (lax.pmin, np.min), (lax.pmean, np.mean)):
+        found = jax.vmap(lambda v: fun(v, "i", axis_index_groups=groups), axis_name="i")(Y)  # noqa: B023
+        same(found, np.stack([Y[2] if i == 2 else combine(Y[[0, 1, 3]], 0) for i in range(4)]))
+    count = jax.vmap(lambda v: v * 0 + lax.psum(1, "i", axis_index_groups=groups), axis_name="i")
+    same(count(Y[:, 0]), [3, 3, 1, 3])
+
+
 REFUSED: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
-    "groups": (
-        lambda v: lax.psum(v, "i", axis_index_groups=[[0], [1, 2]]),
+    "groups that lack one": (
+        lambda v: lax.psum(v, "i", axis_index_groups=[[0], [2]]),
         BadArgument,
-        "groups of an axis",
+        "is not a partition",
+    ),
+    "groups of different sizes": (
+        lambda v: lax.all_gather(v, "i", axis_index_groups=[[0], [1, 2]]),
+        BadArgument,
+        "groups of one size",
     ),
     "a name that is none": (lambda v: lax.psum(v, cast(Any, 3)), BadArgument, "name of an axis"),
     "no names": (lambda v: lax.psum(v, ()), BadArgument, "names no axis"),
