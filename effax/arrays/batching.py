@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import ParamSpec, TypeVar, cast
 
 from effax import tree
-from effax.arrays.argument_checks import as_integer, axis_name_of, check_callable
+from effax.arrays.argument_checks import as_integer, axis_name_of, axis_names_of, check_callable
 from effax.arrays.binding import Operand, run
 from effax.arrays.ref import Ref
 from effax.arrays.ref_view import RefView
@@ -28,7 +28,10 @@ from effax.ir.axes import Axes, Axis
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.trace import differs_along
 from effax.ir.types import RefType, Type, ref_type
+from effax.transforms.framework.pass_ import rules_or_default
+from effax.transforms.framework.rules import RuleSet
 from effax.transforms.framework.runner import unwrap
+from effax.transforms.rules.shard.rules import dividing_batches
 from effax.transforms.vmap.batch_axes import NoAxis
 from effax.transforms.vmap.engine import vmap as vmap_pass
 from effax.tree import PyTreeDef
@@ -54,14 +57,16 @@ def vmap(
         out_axes: the position of the axis in the results, in the same way.
         axis_name: a string, the name of the axis for collectives in ``fun`` such as ``lax.psum``.
         axis_size: the length of the axis, needed where no argument is batched.
-        spmd_axis_name: must be None: the batch is not sharded over a mesh.
+        spmd_axis_name: the name of an axis of a mesh, or several: the batch of a ``shard_map``
+            and of a ``with_sharding_constraint`` in ``fun`` is divided over them.
 
     Raises:
         BadArgument: ``in_axes`` does not fit the arguments; the length is unknown; the name is not
             a string.
         IllTyped: an argument lacks the axis, or lengths differ.
         TransformError: a reference that is closed over is written; a collective along the axis is
-            in a branch or a loop whose predicate is batched.
+            in a branch or a loop whose predicate is batched; a ``shard_map`` divides other
+            dimensions over an axis of ``spmd_axis_name``.
     """
     check_callable(fun, "vmap")
     if axis_size is not None and as_integer(axis_size, "vmap: axis_size") < 0:
@@ -71,13 +76,8 @@ def vmap(
     if in_axes is not None and not isinstance(in_axes, tuple | list):
         as_integer(in_axes, "vmap: in_axes")
     name = None if axis_name is None else axis_name_of(axis_name, "vmap: axis_name")
-    if spmd_axis_name is not None:
-        raise BadArgument(
-            "vmap: the batch is not sharded over a mesh",
-            expected="None as spmd_axis_name",
-            found=repr(spmd_axis_name),
-            remedy="use `shard_map` outside, over the axis of the batch, and `vmap` inside",
-        )
+    over = () if spmd_axis_name is None else axis_names_of(spmd_axis_name, "vmap: spmd_axis_name")
+    rules = dividing_batches(rules_or_default(None), over) if over else None
 
     @like(fun)
     def batched(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -100,7 +100,7 @@ def vmap(
         flat = _traced(fun, flat_in, axes, binds)
         operands = [*flat.consts, *flat_in.leaves]
         check_borrowed(views, operands, f"vmap({label_of(fun)})")
-        result = cast(R, _mapped(flat, flat_in, axes, size, out_axes, name))
+        result = cast(R, _mapped(flat, flat_in, axes, size, out_axes, name, rules))
         for view in views:
             view.end(flat.jaxpr, operands)
         return result
@@ -223,6 +223,7 @@ def _mapped(
     size: int,
     out_axes: object,
     axis_name: str | None,
+    rules: RuleSet | None,
 ) -> object:
     targets = _out_axes(out_axes, flat)
     in_axes = [*[None] * len(flat.consts), *axes]
@@ -230,9 +231,9 @@ def _mapped(
     try:
         done = transformed(
             jaxpr,
-            (vmap_pass, size, tuple(in_axes), tuple(targets), axis_name),
+            (vmap_pass, size, tuple(in_axes), tuple(targets), axis_name, rules),
             operands,
-            lambda: unwrap(vmap_pass(jaxpr, size, in_axes, targets, axis_name=axis_name)),
+            lambda: unwrap(vmap_pass(jaxpr, size, in_axes, targets, rules, axis_name)),
         )
     except NoAxis as error:
         name = result_names("the result", flat.out_tree)[error.result]

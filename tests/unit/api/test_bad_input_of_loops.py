@@ -61,7 +61,7 @@ BATCHED: dict[str, Bad] = {
         lambda: jax.vmap(lambda x: x, axis_name=3), BadArgument, "the name of an axis", "int: 3"
     ),
     "a batch over a mesh": Bad(
-        lambda: jax.vmap(lambda x: x, spmd_axis_name="i"), BadArgument, "over a mesh", "'i'"
+        lambda: jax.vmap(lambda x: x, spmd_axis_name=3), BadArgument, "spmd_axis_name", "3"
     ),
     "a result axis that does not exist": Bad(
         lambda: jax.vmap(lambda x: {"y": x}, out_axes=1)(vector()),

@@ -11,7 +11,7 @@ import pytest
 import effax as jax
 import effax.numpy as jnp
 from effax import lax
-from effax.ir.errors import BadArgument, EffaxError, IllTyped
+from effax.ir.errors import BadArgument, EffaxError, IllTyped, TransformError
 from effax.sharding import Mesh, NamedSharding, P, set_mesh
 
 X = jnp.arange(32.0).reshape(8, 4)
@@ -227,3 +227,30 @@ def test_constraints_inside_name_axes_of_the_compiler(way: Any) -> None:
     np.testing.assert_allclose(found, 2 * X.reshape(4, 2, 4).sum(0))
     with pytest.raises(EffaxError, match="names the axis 'x'"):
         way(jax.shard_map(constrained("x"), **options))(X)
+
+
+@both_ways
+def test_a_batch_is_divided_over_further_axes(way: Any) -> None:
+    f = jax.shard_map(
+        lambda a, b: lax.psum(a * b, "y"), mesh=GRID, in_specs=(P("y"), P()), out_specs=P()
+    )
+    x, b = np.arange(48.0, dtype=np.float32).reshape(8, 2, 3), np.ones(3, np.float32)
+    over = way(jax.vmap(f, (0, None), spmd_axis_name="x"))
+    np.testing.assert_allclose(over(x, b), x.sum(1, keepdims=True) * b)
+    assert over(x, b).sharding.spec == P("x")
+    place = NamedSharding(GRID, P("y"))
+    fixed = jax.vmap(lambda v: lax.with_sharding_constraint(v, place), spmd_axis_name="x")
+    assert jax.jit(fixed)(x).sharding.spec == P("x", "y")
+    nested = jax.vmap(jax.vmap(lambda v: f(v, b), spmd_axis_name=("x",)), in_axes=1, out_axes=1)
+    np.testing.assert_allclose(nested(x[:, None])[:, 0], x.sum(1, keepdims=True))
+
+
+def test_a_batch_that_cannot_be_divided_is_refused() -> None:
+    f = jax.shard_map(lambda a: a, mesh=GRID, in_specs=P("y"), out_specs=P("y"))
+    with pytest.raises(TransformError, match="cannot appear in the specs"):
+        jax.vmap(f, spmd_axis_name="y")(jnp.ones((8, 2)))
+    with pytest.raises(TransformError, match="does not divide over"):
+        jax.vmap(f, spmd_axis_name="x")(jnp.ones((3, 2)))
+    # Devices that differ along the axis each have the whole batch.
+    g = jax.shard_map(lambda a: lax.psum(a, "x"), mesh=GRID, in_specs=P("y"), out_specs=P("y"))
+    np.testing.assert_allclose(jax.vmap(g, spmd_axis_name="x")(jnp.ones((3, 2))), 4.0)
