@@ -10,9 +10,9 @@ from effax.arrays.array import Array, ArrayLike
 from effax.arrays.binding import bind, bind1
 from effax.arrays.conversion import as_value
 from effax.arrays.ref import Ref
-from effax.ir.prims import Copy, OptimizationBarrier
+from effax.ir.prims import Copy, DceSink, OptimizationBarrier
 
-__all__ = ["after_all", "create_token", "optimization_barrier", "stage"]
+__all__ = ["after_all", "create_token", "dce_sink", "optimization_barrier", "stage"]
 
 T = TypeVar("T")
 
@@ -46,6 +46,24 @@ def optimization_barrier(operand: T, /) -> T:
     return cast(
         T, tree.unflatten(treedef, [x if isinstance(x, Ref) else next(made) for x in leaves])
     )
+
+
+def dce_sink(val: object, *, prevent_mlir_dce: bool = False) -> None:
+    """Use ``val``, a tree of arrays, so that no pass removes what computes it from a program.
+
+    Args:
+        val: tree of arrays.
+        prevent_mlir_dce: whether the compiler, too, keeps what computes it; this costs a call of a
+            Python function.
+
+    Raises:
+        IllTyped: a leaf is not an array.
+
+    >>> print(jax.make_jaxpr(lambda x: lax.dce_sink(x + 1))(1).effects)
+    {io debug}
+    """
+    for leaf in tree.leaves(cast("tree.PyTree", val)):
+        bind(DceSink(prevent_mlir_dce), as_value(leaf, "the operand of dce_sink"))
 
 
 def stage(x: ArrayLike, /) -> Array:

@@ -11,18 +11,18 @@ import numpy as np
 from effax.arrays.array import Array, ArrayLike
 from effax.arrays.binding import ForwardOfFunction, bind1, program_of
 from effax.arrays.conversion import as_value
+from effax.arrays.shared_docs import shared_docs
 from effax.ir import prims as p
 from effax.ir.dtypes import is_float
 from effax.ir.errors import IllTyped
+from effax.ir.primitive import Primitive
 from effax.ir.prims import CustomJvp
 from effax.ir.state import cached
 from effax.ir.trace import current_trace
 from effax.ir.types import ArrayType
 from effax.lax import elementwise as el
 from effax.lax.elementwise import (
-    BinaryFunction,
     UnaryFunction,
-    binary_function,
     operands,
     stretched,
     unary_function,
@@ -37,12 +37,94 @@ lgamma: Final[UnaryFunction] = unary_function(p.Lgamma(), "lgamma")
 digamma: Final[UnaryFunction] = unary_function(p.Digamma(), "digamma")
 bessel_i0e: Final[UnaryFunction] = unary_function(p.BesselI0e(), "bessel_i0e")
 bessel_i1e: Final[UnaryFunction] = unary_function(p.BesselI1e(), "bessel_i1e")
-polygamma: Final[BinaryFunction] = binary_function(p.Polygamma(), "polygamma")
-zeta: Final[BinaryFunction] = binary_function(p.Zeta(), "zeta")
-igamma: Final[BinaryFunction] = binary_function(p.Igamma(), "igamma")
-igammac: Final[BinaryFunction] = binary_function(p.Igammac(), "igammac")
-igamma_grad_a: Final[BinaryFunction] = binary_function(p.IgammaGradA(), "igamma_grad_a")
-random_gamma_grad: Final[BinaryFunction] = binary_function(p.RandomGammaGrad(), "random_gamma_grad")
+
+
+_OPERAND: Final = "array or Python scalar; operands have one dtype and shape."
+_documented: Final = shared_docs(
+    dict.fromkeys("amqx", _OPERAND), "Array of the common shape of the operands."
+)
+
+
+def _applied(prim: Primitive, *xs: ArrayLike) -> Array:
+    return bind1(prim, *stretched(operands(prim.name, *xs)))
+
+
+@_documented
+def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
+    """Return the derivative of order ``m`` of ``digamma(x)``.
+
+    Raises:
+        IllTyped: an operand is not an array, or dtypes or shapes do not fit.
+
+    >>> lax.polygamma(jnp.array([1.0]), 1.0)
+    Array([1.644934], dtype=float32)
+    """
+    return _applied(p.Polygamma(), m, x)
+
+
+@_documented
+def zeta(x: ArrayLike, q: ArrayLike) -> Array:
+    """Return the sum of ``(q + k) ** -x`` for k = 0, 1, 2, ...
+
+    Raises:
+        IllTyped: an operand is not an array, or dtypes or shapes do not fit.
+
+    >>> lax.zeta(jnp.array([2.0]), 1.0)
+    Array([1.644934], dtype=float32)
+    """
+    return _applied(p.Zeta(), x, q)
+
+
+@_documented
+def igamma(a: ArrayLike, x: ArrayLike) -> Array:
+    """Return the probability up to ``x`` of gamma variates of shape ``a``.
+
+    Raises:
+        IllTyped: an operand is not an array, or dtypes or shapes do not fit.
+
+    >>> lax.igamma(jnp.array([1.0]), 2.0)
+    Array([0.86466473], dtype=float32)
+    """
+    return _applied(p.Igamma(), a, x)
+
+
+@_documented
+def igammac(a: ArrayLike, x: ArrayLike) -> Array:
+    """Return the probability above ``x`` of gamma variates of shape ``a``.
+
+    Raises:
+        IllTyped: an operand is not an array, or dtypes or shapes do not fit.
+
+    >>> lax.igammac(jnp.array([1.0]), 2.0)
+    Array([0.13533528], dtype=float32)
+    """
+    return _applied(p.Igammac(), a, x)
+
+
+@_documented
+def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
+    """Return the derivative of ``igamma(a, x)`` in ``a``.
+
+    Raises:
+        IllTyped: an operand is not an array, or dtypes or shapes do not fit.
+
+    >>> lax.igamma_grad_a(jnp.array([1.0]), 1.0)
+    Array([-0.43172967], dtype=float32)
+    """
+    return _applied(p.IgammaGradA(), a, x)
+
+
+@_documented
+def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
+    """Return the derivative of gamma variates ``x`` in the shape.
+
+    Raises:
+        IllTyped: an operand is not an array, or dtypes or shapes do not fit.
+
+    >>> lax.random_gamma_grad(jnp.array([1.0]), 1.0)
+    Array([1.173563], dtype=float32)
+    """
+    return _applied(p.RandomGammaGrad(), a, x)
 
 
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:

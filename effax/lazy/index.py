@@ -113,7 +113,7 @@ ReducePrecision SelectN StopGradient StraightThrough
 effax.ir.prims.custom: BackwardRule BatchedProgram CustomJvp CustomLinear CustomVjp CustomVmap
 ForwardRule ReverseRule SparseBackward SparseJvp SparseVjp VmapRule
 effax.ir.prims.fft: Fft FftType
-effax.ir.prims.host: DebugCallback HostFunction IoCallback PureCallback
+effax.ir.prims.host: DceSink DebugCallback HostFunction IoCallback PureCallback
 effax.ir.prims.index: Combining DynamicSlice DynamicUpdateSlice Gather Scatter ScatterAdd
 ScatterMax ScatterMin ScatterMul
 effax.ir.prims.jit: Composite Jit
@@ -133,14 +133,14 @@ effax.ir.prims.solve: LinearSolve Root SolveRule
 effax.ir.prims.sort: ArgReduction Argmax Argmin Sort TopK
 effax.ir.prims.special: BesselI0e BesselI1e Digamma Igamma IgammaGradA Igammac Lgamma Polygamma
 RandomGammaGrad RegularizedIncompleteBeta RegularizedIncompleteBetaGradA
-RegularizedIncompleteBetaGradB Zeta
+RegularizedIncompleteBetaGradB Zeta ZetaGradX
 effax.ir.prims.while_: While
 """,
     "effax.lax": """\
 effax.ir.prims: DotDimensionNumbers
 effax.lax: linalg
 effax.lax.associative: associative_scan
-effax.lax.barriers: after_all create_token optimization_barrier stage
+effax.lax.barriers: after_all create_token dce_sink optimization_barrier stage
 effax.lax.bits: bitcast_convert_type clz mulhi reduce_precision
 effax.lax.branches: cond switch
 effax.lax.composites: composite platform_dependent

@@ -23,7 +23,6 @@ from effax.ir.build import Builder, lit
 from effax.ir.dtypes import UINT32, as_dtype
 from effax.ir.errors import BadArgument
 from effax.ir.prims import (
-    Add,
     Concatenate,
     ConvertElementType,
     ExpandDims,
@@ -38,21 +37,18 @@ from effax.ir.prims import (
     Xor,
 )
 from effax.ir.state import cached
-from effax.ir.syntax import Atom, Lit
+from effax.ir.syntax import Atom
 from effax.ir.trace import current_trace
 from effax.ir.types import Shape, array_type
 from effax.lax import elementwise as el
+from effax.lax.threefry import PARITY, ROTATIONS, WORD_TYPE, Words, emit_hash, word
 from effax.numpy import ufuncs as uf
 from effax.numpy.join import stack
 
 Width = Literal[8, 16, 32, 64]
-Words = tuple[Atom, Atom]
 
-_ROTATIONS: Final = ((13, 15, 26, 6), (17, 29, 16, 24))
-_PARITY: Final = 0x1BD11BDA
 _LABEL: Final = "threefry2x32"
 _KEY_TYPE: Final = array_type((2,), UINT32)
-_WORD_TYPE: Final = array_type((), UINT32)
 # Chunks of this size stay in the processor's cache.
 _CHUNK: Final = 1 << 14
 
@@ -98,12 +94,12 @@ def fold_key(key: Array, data: Array) -> Array:
 
 def _hash(key: np.ndarray, low: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the hash of each counter, whose high word is 0, on NumPy."""
-    words = [key[0], key[1], key[0] ^ key[1] ^ np.uint32(_PARITY)]
+    words = [key[0], key[1], key[0] ^ key[1] ^ np.uint32(PARITY)]
     with np.errstate(over="ignore"):
         a, b = np.full_like(low, words[0]), low + words[1]
         turned = np.empty_like(b)
         for block in range(5):
-            for r in _ROTATIONS[block % 2]:
+            for r in ROTATIONS[block % 2]:
                 a += b
                 np.left_shift(b, np.uint32(r), out=turned)
                 b >>= np.uint32(32 - r)
@@ -159,14 +155,10 @@ def split_program(shape: Shape) -> Jit:
 @cached(maxsize=1)
 def fold_program() -> Jit:
     """Return the call from a key and a word to a new key."""
-    b = Builder([_KEY_TYPE, _WORD_TYPE])
+    b = Builder([_KEY_TYPE, WORD_TYPE])
     key, word = b.binders
-    hashed = _emit_hash(b, _emit_words(b, key), word)
+    hashed = emit_hash(b, _emit_words(b, key), word)
     return Jit(b.finish([_emit_joined(b, *hashed, 0)], names=("key", "data")), _LABEL)
-
-
-def _word(value: int) -> Lit:
-    return lit(value, _WORD_TYPE)
 
 
 def _emit_words(b: Builder, key: Atom) -> Words:
@@ -178,13 +170,13 @@ def _emit_counts(b: Builder, shape: Shape) -> Words:
     """Emit the hashes of 0, 1, 2, ... in row-major order."""
     size, key = math.prod(shape), _emit_words(b, b.binders[0])
     if not shape:
-        return _emit_hash(b, key, _word(0))
+        return emit_hash(b, key, word(0))
     if size < 1 << 32:
-        return _emit_hash(b, key, _in_shape(b, b(Iota(UINT32, (size,), 0)), shape))
+        return emit_hash(b, key, _in_shape(b, b(Iota(UINT32, (size,), 0)), shape))
     count = _in_shape(b, b(Iota(as_dtype("uint64"), (size,), 0)), shape)
     high = b(ShiftRightLogical(), count, lit(32, array_type((), as_dtype("uint64"))))
     words = [b(ConvertElementType(UINT32), x) for x in (count, high)]
-    return _emit_hash(b, key, *words)
+    return emit_hash(b, key, *words)
 
 
 def _in_shape(b: Builder, x: Atom, shape: Shape) -> Atom:
@@ -194,21 +186,3 @@ def _in_shape(b: Builder, x: Atom, shape: Shape) -> Atom:
 def _emit_joined(b: Builder, first: Atom, second: Atom, axis: int) -> Atom:
     pair = [b(ExpandDims((axis,)), x) for x in (first, second)]
     return b(Concatenate(axis), *pair)
-
-
-def _emit_hash(b: Builder, key: Words, low: Atom, high: Atom | None = None) -> Words:
-    """Emit the hash of each counter, whose high word is 0 where it is None."""
-    parity = b(Xor(), b(Xor(), key[0], key[1]), _word(_PARITY))
-    words = (key[0], key[1], parity)
-    first: Atom = words[0] if high is None else b(Add(), high, words[0])
-    second: Atom = b(Add(), low, words[1])
-    for block in range(5):
-        for r in _ROTATIONS[block % 2]:
-            first = b(Add(), first, second)
-            left = b(ShiftLeft(), second, _word(r))
-            right = b(ShiftRightLogical(), second, _word(32 - r))
-            second = b(Xor(), b(Or(), left, right), first)
-        first = b(Add(), first, words[(block + 1) % 3])
-        step = b(Add(), words[(block + 2) % 3], _word(block + 1))
-        second = b(Add(), second, step)
-    return first, second

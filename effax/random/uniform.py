@@ -18,7 +18,7 @@ from effax.ir.dtypes import DType, family, int_bounds, is_float
 from effax.ir.errors import IllTyped
 from effax.ir.types import Shape
 from effax.lax import elementwise as el
-from effax.lax.bits import bitcast_convert_type
+from effax.lax.rng import bits_of_unit, unit_of_bits
 from effax.numpy import arithmetic as ar
 from effax.numpy import ufuncs as uf
 from effax.numpy.dtypes import finfo
@@ -96,7 +96,8 @@ def uniform(
     """
     kind = floating(dtype, "uniform")
     sizes = plain_shape(shape, "uniform")
-    unit = _unit(checked(key, "uniform"), sizes, kind)
+    drawn = random_bits(checked(key, "uniform"), sizes, cast(Width, bits_of_unit(kind)))
+    unit = unit_of_bits(drawn, kind)
     if isinstance(minval, Array | np.ndarray) or isinstance(maxval, Array | np.ndarray):
         low, high = (_bound(x, kind, sizes) for x in (minval, maxval))
         scaled = el.add(el.mul(unit, el.sub(high, low)), low)
@@ -108,20 +109,6 @@ def uniform(
         return unit
     scaled = el.add(el.mul(unit, float(width)), float(first))
     return el.max(scaled, float(first))
-
-
-def _unit(key: Array, shape: Shape, dtype: DType) -> Array:
-    """Return samples of [0, 1): random mantissas of [1, 2), minus 1."""
-    limits = finfo(dtype)
-    n_mantissa = int(limits.nmant)
-    rng_bits = 8 if n_mantissa < 8 else limits.bits
-    word = np.dtype(f"uint{limits.bits}")
-    found = random_bits(key, shape, cast(Width, rng_bits))
-    if rng_bits != limits.bits:
-        found = el.convert_element_type(found, word)
-    mantissa = el.shift_right_logical(found, rng_bits - n_mantissa)
-    one = int(np.ones((), dtype).view(word))
-    return el.sub(bitcast_convert_type(el.bitwise_or(mantissa, one), dtype), 1.0)
 
 
 def _bound(x: ArrayLike, dtype: DType, shape: Shape) -> Array:

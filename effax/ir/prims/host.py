@@ -21,6 +21,7 @@ from effax.ir.work import Work, moved
 from effax.lazy.dataclasses import dataclass
 
 __all__ = [
+    "DceSink",
     "DebugCallback",
     "HostFunction",
     "IoCallback",
@@ -87,6 +88,27 @@ class DebugCallback(Primitive):
 
     def evaluate(self, *ins: Value) -> Sequence[Value]:
         self.callback(*ins)
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class DceSink(Primitive):
+    """Use the operand, so that no pass removes what computes it.
+
+    XLA removes it, unless ``prevent_mlir_dce``: then the compiled program calls a function.
+    """
+
+    prevent_mlir_dce: bool = False
+    name: ClassVar[str] = "dce_sink"
+
+    def typing(self, *ins: Type) -> Typing:
+        arrays(self, ins, 1)
+        return Typing((), Row([Io(DEBUG)]))
+
+    def work(self, ins: Sequence[Type], outs: Sequence[Type]) -> Work:
+        return moved((), ())
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
         return ()
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "RegularizedIncompleteBetaGradA",
     "RegularizedIncompleteBetaGradB",
     "Zeta",
+    "ZetaGradX",
 ]
 
 
@@ -69,6 +70,14 @@ class Zeta(Formula, Binary):
     name = "zeta"
     formula: ClassVar[Callable[..., RealValue]] = gamma.zeta
     ufunc: ClassVar[Meaning] = on_numpy(gamma.zeta)
+
+
+class ZetaGradX(Formula, Binary):
+    """The derivative of ``zeta(x, q)`` in ``x``."""
+
+    name = "zeta_grad_x"
+    formula: ClassVar[Callable[..., RealValue]] = gamma.zeta_grad_x
+    ufunc: ClassVar[Meaning] = on_numpy(gamma.zeta_grad_x)
 
 
 class Igamma(Formula, Binary):

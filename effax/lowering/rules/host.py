@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from effax.ir.prims import DebugCallback, IoCallback, PureCallback
+from effax.ir.prims import DceSink, DebugCallback, IoCallback, PureCallback
 from effax.lowering.writer import NO_RULES, LoweringRules, Val, Writer
 
 
@@ -17,8 +17,13 @@ def callback(w: Writer, prim: PureCallback | IoCallback, ins: Sequence[Val]) -> 
     return w.host_call(prim.evaluate, ins, prim.result_avals)
 
 
+def sink(w: Writer, prim: DceSink, ins: Sequence[Val]) -> Sequence[Val]:
+    return w.host_call(prim.evaluate, ins, ()) if prim.prevent_mlir_dce else ()
+
+
 RULES: Final[LoweringRules] = (
     NO_RULES.extend(DebugCallback, debug)
     .extend(PureCallback, callback)
     .extend(IoCallback, callback)
+    .extend(DceSink, sink)
 )

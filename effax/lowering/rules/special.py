@@ -78,7 +78,7 @@ def written(w: Writer, prim: Formula, ins: Sequence[Val]) -> Sequence[Val]:
 def _rules() -> LoweringRules:
     rules = NO_RULES
     for prim in (
-        *(p.Lgamma, p.Digamma, p.Polygamma, p.Zeta, p.BesselI0e, p.BesselI1e),
+        *(p.Lgamma, p.Digamma, p.Polygamma, p.Zeta, p.ZetaGradX, p.BesselI0e, p.BesselI1e),
         *(p.Igamma, p.Igammac, p.IgammaGradA, p.RandomGammaGrad),
         *(p.RegularizedIncompleteBeta, p.RegularizedIncompleteBetaGradA),
         p.RegularizedIncompleteBetaGradB,

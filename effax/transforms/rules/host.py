@@ -14,7 +14,7 @@ from effax.ir.build import Builder, typing_of
 from effax.ir.dtypes import BOOL
 from effax.ir.errors import NotApplicable
 from effax.ir.primitive import Primitive
-from effax.ir.prims import Cond, DebugCallback, IoCallback, PureCallback, Scan
+from effax.ir.prims import Cond, DceSink, DebugCallback, IoCallback, PureCallback, Scan
 from effax.ir.syntax import Atom, Jaxpr
 from effax.ir.types import ArrayType, Type, array_type
 from effax.transforms.framework.rules import (
@@ -138,6 +138,18 @@ def unordered_batch(
     return sequential_batch(b, prim, ins, batched, size)
 
 
+def _sink_batch(
+    b: BatchBuilder, prim: DceSink, ins: Sequence[Atom], batched: Sequence[bool], size: int
+) -> BatchOut:
+    return BatchOut(b.emit(prim, ins), [])
+
+
+def _sink_transpose(
+    b: RuleBuilder, prim: DceSink, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    return [None]  # A transposed program computes no tangent.
+
+
 METHODS: Final = (
     "sequential",
     "sequential_unrolled",
@@ -212,6 +224,7 @@ RULES: Final[RuleSet] = (
         DebugCallback,
         array_rules(jvp=primal_jvp, transpose=side_effect_transpose, batch=sequential_batch),
     )
+    .extend(DceSink, array_rules(jvp=primal_jvp, transpose=_sink_transpose, batch=_sink_batch))
     .extend(
         IoCallback,
         array_rules(jvp=no_derivative, transpose=side_effect_transpose, batch=unordered_batch),

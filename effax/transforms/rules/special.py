@@ -74,6 +74,16 @@ def _zeta_dq(b: RuleBuilder, d: Atom, x: Atom, q: Atom, y: Atom) -> Atom:
     return mul(b, d, neg(b, mul(b, x, b(p.Zeta(), shifted(b, x, 1), q))))
 
 
+def _zeta_dx(b: RuleBuilder, d: Atom, x: Atom, q: Atom, y: Atom) -> Atom:
+    return mul(b, d, b(p.ZetaGradX(), x, q))
+
+
+def _zeta_grad_dq(b: RuleBuilder, d: Atom, x: Atom, q: Atom, y: Atom) -> Atom:
+    # d²ζ/(dx·dq) = -ζ(x + 1, q) - x·ζ_x(x + 1, q)
+    above = shifted(b, x, 1)
+    return mul(b, d, neg(b, add(b, b(p.Zeta(), above, q), mul(b, x, b(p.ZetaGradX(), above, q)))))
+
+
 def _polygamma_dx(b: RuleBuilder, d: Atom, n: Atom, x: Atom, y: Atom) -> Atom:
     return mul(b, d, b(p.Polygamma(), shifted(b, n, 1), x))
 
@@ -154,7 +164,8 @@ RULES: Final[RuleSet] = (
         unary(lambda b, d, x, y: mul(b, d, b(p.Polygamma(), const(1, x), x))),
     )
     .extend(p.Polygamma, binary(_no_partial("polygamma in its order"), _polygamma_dx))
-    .extend(p.Zeta, binary(_no_partial("zeta in its exponent"), _zeta_dq))
+    .extend(p.Zeta, binary(_zeta_dx, _zeta_dq))
+    .extend(p.ZetaGradX, binary(_no_partial("zeta in its exponent, a second time,"), _zeta_grad_dq))
     # dP(a, x) = P_a·da + density·dx = -dQ(a, x)
     .extend(
         p.Igamma,

@@ -304,6 +304,7 @@ LAX: Table = {
     **on("bessel_i0e bessel_i1e digamma lgamma", lax, P),
     "polygamma": Call(partial(lax.polygamma, 2.0), (P,), compiled=False),
     "zeta": Call(partial(lax.zeta, 2.5), (P,), compiled=False),
+    "zeta of its exponent": Call(lambda x: lax.zeta(x, 0.5), (P + 1,), order=1, compiled=False),
     "igamma": Call(lax.igamma, (P, Q), order=1, compiled=False),
     "igammac": Call(lax.igammac, (P, Q), order=1, compiled=False),
     "igamma_grad_a": Call(partial(lax.igamma_grad_a, 2.5), (P,), order=1, compiled=False),
@@ -493,7 +494,7 @@ WITHOUT: dict[str, dict[str, str]] = {
             "bitwise_xor clz eq ge gt is_finite le lt mulhi ne population_count reduce_and "
             "reduce_or reduce_xor rng_bit_generator shift_left shift_right_arithmetic "
             "shift_right_logical",
-            CREATES: "after_all broadcasted_iota create_token empty iota rng_uniform",
+            CREATES: "after_all broadcasted_iota create_token empty iota rng_uniform dce_sink",
             DESCRIBES: "broadcast_shapes conv_dimension_numbers conv_general_permutations "
             "conv_general_shape_tuple conv_shape_tuple conv_transpose_shape_tuple ds dslice "
             "padtype_to_pads reduce_window_shape_tuple shape_as_value",

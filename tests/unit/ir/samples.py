@@ -329,6 +329,7 @@ CALLBACKS = [
     Sample(check.Check(FAILURES), (arr("", "int32"), arr("3", "int32"))),
     Sample(host.DebugCallback(Doubled(), True), (arr("3"),)),
     Sample(host.PureCallback(Doubled(), (arr("3"),), "expand_dims"), (arr("3"),)),
+    Sample(host.DceSink(), (arr("3"),)),
     Sample(host.IoCallback(Doubled("two words"), (arr(""),)), (arr(""),)),
 ]
 

@@ -29,6 +29,21 @@ def test_barriers_are_neither_merged_nor_looked_through() -> None:
 
 
 @pytest.mark.slow
+def test_a_sink_keeps_what_computes_its_operand() -> None:
+    def f(x: effax.Array, keep: bool) -> effax.Array:
+        lax.dce_sink({"y": jnp.sin(x)}, prevent_mlir_dce=keep)
+        return x * x
+
+    for g, x in ((f, X), (effax.grad(f), X[0]), (effax.vmap(f, (0, None)), X)):
+        jaxpr = effax.make_jaxpr(g, static_argnums=1)(x, False).jaxpr
+        assert " sin " in str(dce(jaxpr, (True,)).unwrap().jaxpr)
+    for keep in (False, True):
+        text = effax.jit(f, static_argnums=1).lower(X, keep).compile().as_text()
+        assert text is not None
+        assert ("sine" in text) is keep
+
+
+@pytest.mark.slow
 def test_a_barrier_takes_trees_and_every_transformation() -> None:
     def f(x: effax.Array) -> effax.Array:
         pair = lax.optimization_barrier({"a": x * x, "b": x})

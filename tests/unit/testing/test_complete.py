@@ -35,6 +35,7 @@ WITHOUT: Final[dict[str, str]] = {
         ),
         CASES,
     ),
+    "dce_sink": "it has no results: tests/unit/lax/test_barriers.py",
     "check": "laws of `checkify` make programs with checks",
     "bitcast_convert_type": "rounding decides its results",
     "custom_lin": "partial evaluation makes it of `custom_vjp_call`",

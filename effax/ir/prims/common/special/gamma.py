@@ -13,6 +13,7 @@ from effax.ir.prims.common.special.reals import (
     RealValue,
     absolute,
     cosine,
+    derivative,
     exp,
     floor,
     is_nan,
@@ -167,6 +168,15 @@ def zeta(x: RealValue, q: RealValue) -> RealValue:
     value = where(x.equals(math.inf), limit, value)
     value = where(x.equals(1), math.inf, value)
     return where(is_nan(x) | is_nan(q), math.nan, value)
+
+
+def zeta_grad_x(x: RealValue, q: RealValue) -> RealValue:
+    """Return dζ(x, q)/dx, the sum of -log(q + k)·(q + k)^-x, for x > 1 and q > 0.
+
+    It is the derivative of the formula of Euler and Maclaurin, whose remainder's is as small.
+    """
+    valid = (x > 1) & (q > 0)
+    return where(valid, derivative(zeta, 0)(where(valid, x, 2.0), where(valid, q, 1.0)), math.nan)
 
 
 def polygamma(n: RealValue, x: RealValue) -> RealValue:
