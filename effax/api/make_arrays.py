@@ -8,6 +8,8 @@ import numpy as np
 
 from effax.arrays.argument_checks import integers
 from effax.arrays.array import Array, DTypeLike
+from effax.arrays.binding import value_of
+from effax.arrays.conversion import from_numpy
 from effax.arrays.creation import asarray
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.placed import placement
@@ -53,7 +55,9 @@ def make_array_from_callback(
     parts: dict[int, np.ndarray] = {}
     for k, index in indices.items():
         if str(index) not in made:
-            made[str(index)] = np.asarray(asarray(np.asarray(data_callback(index)), dtype))
+            part = data_callback(index)
+            given = part if isinstance(part, DeviceArray) else asarray(np.asarray(part), dtype)
+            made[str(index)] = value_of(given if dtype is None else asarray(given, dtype))
         parts[k] = made[str(index)]
     return _joined(sizes, place, parts, "make_array_from_callback")
 
@@ -162,4 +166,4 @@ def _joined(sizes: Shape, sharding: Sharding, parts: Mapping[int, np.ndarray], w
     if first.shape != sizes:
         raise IllTyped(f"{what}: the part has another shape", str(sizes), str(first.shape))
     sharding.shard_shape(sizes)
-    return asarray(first).placed(sharding)
+    return from_numpy(first).placed(sharding)

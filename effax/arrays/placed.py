@@ -108,7 +108,6 @@ class OnDevice:
     def copy_to_host_async(self) -> None:
         """Do nothing: the memory of an array is the host's."""
 
-    @property
     def on_device_size_in_bytes(self) -> int:
         """Return the number of bytes of the elements."""
         return self.type.size * self.type.dtype.itemsize

@@ -123,10 +123,15 @@ def _pseudo_inverse_jvp(a: Array, da: Array) -> list[Array]:
     """
     b = bind1(_pseudo_inverse(a.type), a)
     bh, dah = adjoint(b), adjoint(da)
-    rows, columns = _product(b, bh, dah), _product(dah, bh, b)
-    rows = uf.subtract(rows, _product(rows, a, b))
-    columns = uf.subtract(columns, _product(b, _product(a, columns)))
-    return [b, uf.subtract(uf.add(rows, columns), _product(b, da, b))]
+    rows, columns = _by_smaller(b, bh, dah), _by_smaller(dah, bh, b)
+    rows = uf.subtract(rows, _by_smaller(rows, a, b))
+    columns = uf.subtract(columns, _by_smaller(b, a, columns))
+    return [b, uf.subtract(uf.add(rows, columns), _by_smaller(b, da, b))]
+
+
+def _by_smaller(x: Array, y: Array, z: Array) -> Array:
+    """Return x·y·z of shapes (n, m), (m, n), (n, m) by the smaller of x·y and y·z."""
+    return _product(x, y, z) if x.shape[-2] <= x.shape[-1] else _product(x, _product(y, z))
 
 
 @cached(maxsize=1024)

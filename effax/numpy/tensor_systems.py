@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike
 from effax.arrays.conversion import as_value
+from effax.arrays.device_array import DeviceArray
 from effax.arrays.shapes import expand_dims, moveaxis, reshape, squeeze
 from effax.ir.errors import BadArgument, IllTyped
 from effax.numpy import ufuncs as uf
@@ -31,7 +32,7 @@ def lstsq(
         rcond: singular values below this times the largest count as 0; by default the precision
             of the dtype times the larger size.
         numpy_resid: whether the residuals are empty, as in NumPy, where the system is not
-            overdetermined.
+            overdetermined, or its rank is known to be less than n.
 
     Returns:
         The solution, the sums of squares of the residuals, the rank and the singular values.
@@ -60,7 +61,7 @@ def lstsq(
     found = matmul(pinv(x, rtol=least), columns, precision="highest")
     off = uf.subtract(columns, matmul(x, found, precision="highest"))
     rest = sum(real_square(off), 0)
-    if numpy_resid and m <= n:
+    if numpy_resid and (m <= n or (isinstance(rank, DeviceArray) and int(rank) < n)):
         rest = rest[:0]
     return (squeeze(found, -1) if y.ndim == 1 else found), rest, rank, s
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import effax.numpy as jnp
 from effax.arrays.array import Array, ArrayLike
-from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.errors import IllTyped, NotSupported
 
 __all__ = ["map_coordinates"]
 
@@ -53,7 +53,7 @@ def map_coordinates(
         Array of the common shape of the coordinates, in the dtype of ``input``.
 
     Raises:
-        BadArgument: an unknown order or mode.
+        NotSupported: another order or mode.
         IllTyped: the number of coordinates is not that of the axes.
 
     >>> ndimage.map_coordinates(jnp.array([0.0, 10.0]), [jnp.array([0.25])], order=1)
@@ -61,9 +61,9 @@ def map_coordinates(
     """
     image = jnp.asarray(input)
     if mode not in FILLS:
-        raise BadArgument("unknown mode of map_coordinates", ", ".join(FILLS), repr(mode))
+        raise NotSupported("unknown mode of map_coordinates", ", ".join(FILLS), repr(mode))
     if order not in (0, 1):
-        raise BadArgument("map_coordinates interpolates up to order 1", "0 or 1", repr(order))
+        raise NotSupported("map_coordinates interpolates up to order 1", "0 or 1", repr(order))
     if len(coordinates) != image.ndim:
         expected, found = f"{image.ndim} coordinates", str(len(coordinates))
         raise IllTyped("the coordinates do not fit the axes", expected, found)

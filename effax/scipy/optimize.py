@@ -75,7 +75,8 @@ def minimize(
 
     Args:
         fun: function of a vector that returns a scalar.
-        x0: start, a vector.
+        x0: start, a vector; a complex one is minimized over its real and imaginary parts, whose
+            derivatives are the parts of ``jac``, and the axes of ``hess_inv`` in this order.
         args: further arguments of ``fun``.
         method: "BFGS", or "l-bfgs-experimental-do-not-rely-on-this".
         tol: bound of the norm of the gradient; 1e-5 by default.
@@ -87,12 +88,28 @@ def minimize(
 
     Raises:
         BadArgument: an unknown method or option.
-        IllTyped: ``x0`` is not a vector of floats, or ``fun`` does not return a scalar.
+        IllTyped: ``x0`` is not a vector of inexact numbers, or ``fun`` does not return a scalar.
 
     >>> optimize.minimize(lambda x: jnp.sum((x - 1) ** 2), jnp.zeros(2), method="BFGS").x
     Array([1., 1.], dtype=float32)
     """
     start = jnp.asarray(x0)
+    if jnp.iscomplexobj(start):
+        n = start.size
+
+        def joined(parts: Array) -> Array:
+            return lax.complex(parts[:n], parts[n:])
+
+        parts = jnp.concatenate([start.real, start.imag])
+        found = minimize(
+            lambda parts, *args: fun(joined(parts), *args),
+            parts,
+            args,
+            method=method,
+            tol=tol,
+            options=options,
+        )
+        return found._replace(x=joined(found.x), jac=joined(found.jac))
     if start.ndim != 1 or not jnp.issubdtype(start.dtype, jnp.floating):
         raise IllTyped("x0 is a vector of floats", "a floating array of 1 axis", str(start.type))
     settings = dict(options or {})

@@ -235,12 +235,15 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
 
     Raises:
         BadArgument: an unknown mode, or ``n`` is not positive.
+        IllTyped: ``a`` has no axis, or no elements.
 
     >>> linalg.convolution_matrix(jnp.array([1, 2]), 2)
     Array([[1, 0],
            [2, 1],
            [0, 2]], dtype=int32)
     """
+    if as_value(a, "the argument of convolution_matrix").ndim == 0:
+        raise IllTyped("convolution_matrix takes vectors", "an axis or more", "a scalar")
     value, size = _vectors(a, "convolution_matrix", 1), _size(n, "convolution_matrix")
     m = value.shape[-1]
     least = min(size, m) - 1

@@ -1,14 +1,16 @@
 """Iterative solution of linear systems, whose derivatives are those of the solution.
 
-The matrix is an array, or a linear function of trees. Sources: Hestenes and Stiefel, "Methods of
-conjugate gradients for solving linear systems" (1952); van der Vorst, "Bi-CGSTAB" (1992); Saad and
-Schultz, "GMRES" (1986).
+The matrix is an array, an object that multiplies arrays, or a linear function of trees. Sources:
+Hestenes and Stiefel, "Methods of conjugate gradients for solving linear systems" (1952); van der
+Vorst, "Bi-CGSTAB" (1992); Saad and Schultz, "GMRES" (1986).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol, cast
+
+import numpy as np
 
 import effax.numpy as jnp
 from effax import lax, tree
@@ -23,8 +25,21 @@ __all__ = ["bicgstab", "cg", "gmres"]
 Operator = Callable[[PyTree], object]
 Vector = Callable[[Array], Array]
 
+
+class LinearOperator(Protocol):
+    """A square matrix that is known by its products."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    def __matmul__(self, x: Array, /) -> object: ...
+
+
+Matrix = ArrayLike | Operator | LinearOperator
+
 PARAMETERS: Final = {
-    "A": "square matrix, or a linear function from a tree like ``b`` to one like it.",
+    "A": "square matrix, an array or an object with ``shape`` and ``@`` such as a ``BCOO``; or a "
+    "linear function from a tree like ``b`` to one like it.",
     "b": "right-hand side: an array or a tree.",
     "x0": "first approximation, like ``b``; zeros by default.",
     "tol": "tolerance of the residual, relative to the norm of ``b``.",
@@ -49,13 +64,18 @@ class _System(NamedTuple):
 Method = Callable[[Vector, Array, _System], Array]
 
 
-def _operator(a: ArrayLike | Operator, what: str) -> Operator:
+def _operator(a: Matrix, what: str) -> Operator:
     if callable(a):
         return a
-    matrix = jnp.asarray(a)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise IllTyped(f"{what} is a square matrix or a function", found=str(matrix.type))
-    return lambda x: matrix @ x
+    shape, product = getattr(a, "shape", None), getattr(a, "__matmul__", None)
+    if product is None or not isinstance(shape, tuple) or len({*shape}) != 1 or len(shape) != 2:
+        raise IllTyped(
+            f"{what} is no linear operator",
+            expected="a function, or a square matrix: an array, or an object with `shape` and `@`",
+            found=type(a).__name__ if shape is None else f"{type(a).__name__} of shape {shape}",
+        )
+    matrix = cast(LinearOperator, jnp.asarray(a) if isinstance(a, np.ndarray) else a)
+    return lambda x: matrix @ cast(Array, x)
 
 
 def _norm(x: Array) -> Array:
@@ -68,13 +88,13 @@ def _inner(x: Array, y: Array) -> Array:
 
 def _solved(
     method: Method,
-    a: ArrayLike | Operator,
+    a: Matrix,
     b: PyTree,
     x0: PyTree,
     tol: ArrayLike,
     atol: ArrayLike,
     maxiter: int | None,
-    m: ArrayLike | Operator | None,
+    m: Matrix | None,
     symmetric: bool,
 ) -> tuple[PyTree, None]:
     """Solve on vectors of all elements of the trees."""
@@ -84,9 +104,11 @@ def _solved(
     if x0 is not None and tree.structure(x0) != tree.structure(b):
         found = str(tree.structure(x0))
         raise IllTyped("x0 has another structure than b", str(tree.structure(b)), found)
+    if x0 is not None:
+        want, have = ([jnp.shape(x) for x in tree.leaves(t)] for t in (b, x0))
+        if want != have:
+            raise IllTyped("x0 has another shape than b", str(want), str(have))
     start = jnp.zeros_like(right) if x0 is None else ravel_pytree(x0)[0].astype(right.dtype)
-    if start.shape != right.shape:
-        raise IllTyped("x0 has another size than b", str(right.shape), str(start.shape))
 
     def on_vectors(operator: Operator, what: str) -> Vector:
         def apply(x: Array) -> Array:
@@ -111,14 +133,14 @@ def _solved(
 
 @shared_docs(PARAMETERS, SOLUTION)
 def cg(
-    A: ArrayLike | Operator,  # noqa: N803  SciPy's name
+    A: Matrix,  # noqa: N803  SciPy's name
     b: PyTree,
     x0: PyTree = None,
     *,
     tol: ArrayLike = 1e-5,
     atol: ArrayLike = 0.0,
     maxiter: int | None = None,
-    M: ArrayLike | Operator | None = None,  # noqa: N803  SciPy's name
+    M: Matrix | None = None,  # noqa: N803  SciPy's name
 ) -> tuple[PyTree, None]:
     """Solve ``A x = b`` for a Hermitian positive definite ``A`` by conjugate gradients.
 
@@ -155,14 +177,14 @@ def _cg(matvec: Vector, b: Array, given: _System) -> Array:
 
 @shared_docs(PARAMETERS, SOLUTION)
 def bicgstab(
-    A: ArrayLike | Operator,  # noqa: N803  SciPy's name
+    A: Matrix,  # noqa: N803  SciPy's name
     b: PyTree,
     x0: PyTree = None,
     *,
     tol: ArrayLike = 1e-5,
     atol: ArrayLike = 0.0,
     maxiter: int | None = None,
-    M: ArrayLike | Operator | None = None,  # noqa: N803  SciPy's name
+    M: Matrix | None = None,  # noqa: N803  SciPy's name
 ) -> tuple[PyTree, None]:
     """Solve ``A x = b`` by stabilized biconjugate gradients.
 
@@ -208,7 +230,7 @@ def _bicgstab(matvec: Vector, b: Array, given: _System) -> Array:
 
 @shared_docs(PARAMETERS, SOLUTION)
 def gmres(
-    A: ArrayLike | Operator,  # noqa: N803  SciPy's name
+    A: Matrix,  # noqa: N803  SciPy's name
     b: PyTree,
     x0: PyTree = None,
     *,
@@ -216,7 +238,7 @@ def gmres(
     atol: ArrayLike = 0.0,
     restart: int = 20,
     maxiter: int | None = None,
-    M: ArrayLike | Operator | None = None,  # noqa: N803  SciPy's name
+    M: Matrix | None = None,  # noqa: N803  SciPy's name
     solve_method: str = "batched",
 ) -> tuple[PyTree, None]:
     """Solve ``A x = b`` by the generalized minimal residual method, with restarts.

@@ -42,7 +42,7 @@ from effax.transforms.framework.rules import (
     Unsupported,
 )
 from effax.transforms.rules.common import matrices as m
-from effax.transforms.rules.common.arrays import to_front
+from effax.transforms.rules.common.arrays import to_front, zeros
 from effax.transforms.rules.common.generic_rules import NONLINEAR, array_rules
 from effax.transforms.rules.common.linear_operands import at, linear_operand, only
 from effax.transforms.rules.common.pointwise import (
@@ -224,13 +224,15 @@ def _qr_jvp(
     (a,), (da,) = primals, tangents
     assert da is not None
     *_, rows, columns = a.type.shape
-    if prim.full and rows > columns:
+    if prim.full and rows > columns > 0:
         raise NotApplicable(
             "the derivative of qr is not determined for this shape",
             expected="mode='reduced' where there are fewer columns than rows",
             found=str(a.type),
         )
     q, r = b.emit(prim, primals)
+    if not columns:
+        return JvpOut([q, r], [zeros(b, q.type), zeros(b, r.type)])
     n = min(rows, columns)
     square, moved = (
         (r, da) if n == columns else (m.resized(b, x, x.type.shape[-2], n) for x in (r, da))

@@ -80,6 +80,10 @@ def test_device_put_keeps_a_sharding() -> None:
     assert effax.device_put(np.ones(4), divided).sharding == divided
     with pytest.raises(IllTyped, match="divi"):
         effax.device_put(np.ones(3), divided)
+    keys = effax.random.split(effax.random.key(0), 4)
+    same = effax.make_array_from_callback((4,), sharding, lambda index: keys[index])
+    assert same.dtype == keys.dtype
+    assert (effax.random.key_data(same) == effax.random.key_data(keys)).all()
     made = effax.make_array_from_callback((4,), sharding, lambda index: np.arange(4)[index])
     np.testing.assert_array_equal(made, np.arange(4))
     assert made.sharding == sharding

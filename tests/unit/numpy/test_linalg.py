@@ -9,6 +9,7 @@ import pytest
 
 import effax
 import effax.numpy as jnp
+from effax.ir.analysis.queries import walk
 from effax.ir.errors import BadArgument, EffaxError, IllTyped, NotApplicable
 from tests.unit.transforms.array_cases import normal
 
@@ -124,6 +125,22 @@ def test_the_derivative_of_a_determinant_is_a_trace() -> None:
 
     slopes = effax.jit(effax.grad(size))(real)
     np.testing.assert_allclose(slopes, np.linalg.inv(real).T, rtol=1e-4, atol=1e-5)
+
+
+def test_derivatives_of_long_pseudo_inverses_are_not_square() -> None:
+    for shape in ((500, 2), (2, 500)):
+        a = np.ones(shape, np.float32)
+        jaxpr = effax.make_jaxpr(lambda x: effax.jvp(jnp.linalg.pinv, (x,), (x,)))(a).jaxpr
+        assert max(v.type.size for place in walk(jaxpr) for v in place.eqn.outs) == 1000
+
+
+def test_factors_without_columns_and_residuals_of_low_rank() -> None:
+    empty = np.ones((2, 0), np.float32)
+    q, dq = effax.jvp(lambda x: jnp.linalg.qr(x, "complete").Q, (empty,), (empty,))
+    assert q.shape == dq.shape == (2, 2)
+    assert not np.any(dq)
+    for a, size in ((np.zeros((3, 2)), 0), (np.eye(3, 2), 1)):
+        assert jnp.linalg.lstsq(a, np.ones(3), numpy_resid=True)[1].shape == (size,)
 
 
 def test_bad_input() -> None:

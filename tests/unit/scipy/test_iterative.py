@@ -11,6 +11,7 @@ import pytest
 import effax
 import effax.numpy as jnp
 from effax import lax
+from effax.experimental.sparse import BCOO
 from effax.ir.errors import BadArgument, IllTyped
 from effax.scipy import fft, optimize
 from effax.scipy.sparse.linalg import bicgstab, cg, gmres
@@ -60,8 +61,12 @@ def test_trees_and_preconditioners(method: Callable[..., Any]) -> None:
     np.testing.assert_allclose(found["v"], 0.5)
     with pytest.raises(IllTyped, match="x0 has another structure"):
         method(double, b, x0=jnp.ones(3))
-    with pytest.raises(IllTyped, match="A is a square matrix"):
-        method(jnp.ones((2, 3)), jnp.ones(2))
+    with pytest.raises(IllTyped, match="x0 has another shape"):
+        method(double, b, x0={"u": jnp.ones((2, 1)), "v": b["v"]})
+    for operator in (jnp.ones((2, 3)), [[1.0, 0.0], [0.0, 1.0]]):
+        with pytest.raises(IllTyped, match="A is no linear operator"):
+            method(operator, jnp.ones(2))
+    np.testing.assert_allclose(method(BCOO.fromdense(2 * np.eye(2)), jnp.ones(2))[0], 0.5)
 
 
 def rosenbrock(x: Any, scale: float = 100.0) -> Any:
@@ -78,6 +83,10 @@ def test_minima(method: str) -> None:
     assert not short.success and short.status == 1
     minimize = effax.jit(lambda x: optimize.minimize(rosenbrock, x, method=method).x)
     np.testing.assert_allclose(minimize(np.zeros(2)), 1, rtol=1e-5)
+    start = np.array([0.5 - 1j])
+    found = optimize.minimize(lambda z: jnp.sum(jnp.abs(z - 1 - 2j) ** 2), start, method=method)
+    np.testing.assert_allclose(found.x, [1 + 2j], rtol=1e-5)
+    assert found.jac.dtype == found.x.dtype
     with pytest.raises(BadArgument, match="unknown method"):
         optimize.minimize(rosenbrock, np.zeros(2), method="newton")
 

@@ -87,6 +87,8 @@ def test_batches_and_special_matrices() -> None:
 
 
 def test_bad_input() -> None:
+    with pytest.raises(IllTyped, match="convolution_matrix takes vectors"):
+        la.convolution_matrix(2.0, 3)
     with pytest.raises(BadArgument, match="output of schur"):
         la.schur(A, "triangular")
     with pytest.raises(BadArgument, match="method of solve_sylvester"):
