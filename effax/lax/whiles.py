@@ -278,6 +278,8 @@ def _counting(
     unroll: int | bool | None,
 ) -> PyTree:
     """Run a loop with a static number of steps."""
+    if not steps and config.disable_jit:
+        return tree.unflatten(value.treedef, value.leaves)
 
     def step(state: tuple[Array, PyTree], _: None) -> tuple[tuple[Array, object], None]:
         i, v = state

@@ -11,7 +11,7 @@ from effax.arrays import promotion as pr
 from effax.arrays.array import Array, ArrayLike
 from effax.arrays.binding import bind1
 from effax.arrays.complex_order import Operand, compared
-from effax.arrays.config import allowed
+from effax.arrays.config import allowed, config
 from effax.arrays.conversion import as_value
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.elementwise_docs import elementwise_doc
@@ -106,7 +106,9 @@ def _as_literal(atom: Atom, x: object, kept: _Kept) -> Lit | None:
     same_kind = (dtype.kind == "f" and (kind is float or kind is int)) or (
         dtype.kind == "i" and kind is int
     )
-    if same_kind and kept[dtype]:
+    # Two numbers have 64 bits where these are enabled after the first was traced.
+    widens = atom.type.weak and dtype.itemsize < 8 and config.enable_x64
+    if same_kind and kept[dtype] and not widens:
         return pr.literal(x, array_type((), dtype, atom.type.weak))  # type: ignore[arg-type]  # a number
     return None
 

@@ -185,6 +185,15 @@ def test_rules_run_with_the_width_of_their_call() -> None:
             assert effax.typeof(run(5.0)).dtype == np.float32
 
 
+def test_numbers_combine_in_64_bits_where_these_are_enabled_within_a_function() -> None:
+    @effax.jit
+    def f(n: int, x: float) -> tuple[object, object]:
+        with effax.enable_x64():
+            return 2 + n, jnp.multiply(x, 3.0)
+
+    assert [effax.typeof(y).dtype for y in f(1, 1.0)] == ["int64", "float64"]
+
+
 def test_a_function_is_traced_anew_for_each_value_of_a_context() -> None:
     context = effax.make_user_context("a")
     seen: list[object] = []

@@ -32,6 +32,7 @@ def test_loops_and_branches_see_values() -> None:
         np.testing.assert_array_equal(ys[0], [1, 1, 2])
         assert lax.while_loop(lambda x: x < 5, lambda x: note(x) * 2, 1.0) == 8.0
         assert lax.fori_loop(0, 3, lambda i, x: x + note(i), 0.0) == 3.0
+        assert lax.fori_loop(2, 2, lambda i, x: note(x), 5.0) == 5.0
         assert lax.cond(True, note, lambda x: -x, 7.0) == 7.0
         assert lax.switch(1, [lambda x: x, lambda x: -note(x)], 9.0) == -9.0
         np.testing.assert_array_equal(lax.map(lambda x: note(x) * 2, XS), 2 * XS)
