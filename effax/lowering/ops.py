@@ -174,15 +174,40 @@ def dynamic_slice(w: Writer, x: Val, starts: Sequence[Val], sizes: Shape) -> Val
     if sizes == x.shape:
         return x
     type_ = x.type.update(shape=sizes)
+    if w.divided:
+        return _window_of_parts(w, x, starts, type_)
     names = ", ".join([x.name, *[s.name for s in starts]])
     text = f"stablehlo.dynamic_slice {names}, sizes = {numbers(sizes)}"
     return w.op1(f"{text} : {signature([x, *starts], type_)}", type_)
+
+
+def _window_of_parts(w: Writer, x: Val, starts: Sequence[Val], type_: ArrayType) -> Val:
+    """Return a window of an array that may be divided over devices.
+
+    A ``dynamic_slice`` gathers the whole array first, a ``gather`` the window.
+    """
+    one = starts[0].type.update(shape=(1,))
+    at = concatenate(w, [reshape(w, s, one.shape) for s in starts], 0)
+    every = numbers(range(len(x.shape)))
+    text = (
+        f'"stablehlo.gather"({x}, {at}) <{{dimension_numbers = #stablehlo.gather<offset_dims = '
+        f"{every}, start_index_map = {every}>, slice_sizes = array<i64: "
+        f"{', '.join(map(str, type_.shape))}>}}>"
+    )
+    return w.op1(f"{text} : {signature([x, at], type_)}", type_)
 
 
 def dynamic_update_slice(w: Writer, x: Val, update: Val, starts: Sequence[Val]) -> Val:
     """Return ``x`` with ``update`` at these starts, which are clamped so that it fits."""
     if update.shape == x.shape:
         return update
+    if w.divided:
+        # XLA drops a window out of bounds if it divides the array.
+        rooms = [n - m for n, m in zip(x.shape, update.shape, strict=True)]
+        starts = [
+            mapped(w, "clamp", s.type, full(w, 0, s), s, full(w, room, s))
+            for s, room in zip(starts, rooms, strict=True)
+        ]
     return mapped(w, "dynamic_update_slice", x.type, x, update, *starts)
 
 

@@ -184,11 +184,20 @@ def manual(meshes: Meshes, w: Writer, prim: ShardMap, ins: Sequence[Val]) -> Seq
             shown.append(meshes.sharding(place, len(type_.shape)))
         return ", ".join(shown)
 
-    args, lines = w.block(local, lambda *xs: w.call(body, xs, prim.name), False, "sdy.return")
+    # XLA replaces an empty operand by a constant, and then misses that it is divided.
+    kept = [i for i, t in enumerate(local) if t.size]
+
+    def inside(*xs: Val) -> Sequence[Val]:
+        given = dict(zip(kept, xs, strict=True))
+        every = [given[i] if i in given else w.constant(0, t) for i, t in enumerate(local)]
+        return w.call(body, every, prim.name)
+
+    args, lines = w.block([local[i] for i in kept], inside, False, "sdy.return")
     axes = ", ".join([f'"{axis.name}"' for axis in prim.mesh])
+    ins, specs = [ins[i] for i in kept], [prim.in_specs[i] for i in kept]
     head = (
         f"sdy.manual_computation({', '.join([x.name for x in ins])}) "
-        f"in_shardings=[{shardings(prim.in_specs, [x.type for x in ins])}] "
+        f"in_shardings=[{shardings(specs, [x.type for x in ins])}] "
         f"out_shardings=[{shardings(prim.out_specs, outs)}] manual_axes={{{axes}}} ({args}) {{"
     )
     end = f"}} : ({', '.join([x.text for x in ins])}) -> ({', '.join(map(tensor, outs))})"

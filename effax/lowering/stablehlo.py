@@ -197,7 +197,7 @@ class _Lowering:
         try:
             operands = [(a.type, isinstance(a, Lit)) for a in eqn.ins]
             types = cast("list[tuple[ArrayType, bool]]", operands)
-            w = Writer(self.rules, self.symbol, types, self.host_call)
+            w = Writer(self.rules, self.symbol, types, self.host_call, self.layout is not None)
             outs = w.apply(eqn.prim, *w.ins)
         except EffaxError as error:
             source = None if eqn.source is None else str(eqn.source)

@@ -168,7 +168,10 @@ class TextTemplate(NamedTuple):
 
 
 class Writer:
-    """The text of one equation while a rule writes it."""
+    """The text of one equation while a rule writes it.
+
+    ``divided`` is true in a module for several devices, over which the compiler divides arrays.
+    """
 
     __slots__ = (
         "_closed",
@@ -179,6 +182,7 @@ class Writer:
         "_splats",
         "_symbol",
         "_token",
+        "divided",
         "ins",
     )
 
@@ -188,8 +192,10 @@ class Writer:
         symbol: Callable[[Jaxpr, str], str],
         operands: Sequence[tuple[ArrayType, bool]],
         function: Callable[[HostCall], int] | None = None,
+        divided: bool = False,
     ) -> None:
         self._rules = rules
+        self.divided = divided
         self._symbol = symbol
         self._function = function
         self._token: Val | None = None

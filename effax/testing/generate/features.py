@@ -12,6 +12,7 @@ from effax.ir.errors import BadArgument
 __all__ = [
     "ANYTHING",
     "COMPILED",
+    "COMPILED_MESHES",
     "CONTROL",
     "MESHES",
     "NUMERIC",
@@ -156,3 +157,6 @@ COMPILED: Final = Features(
     floats=(as_dtype("float32"),), complexes=(), lowerable=True, depth=1, steps=8
 )
 """Programs that are lowered in 32 bits."""
+
+COMPILED_MESHES: Final = replace(COMPILED, control=SHARDED.control, focus="shard_map")
+"""Programs full of ``shard_map`` that are lowered in 32 bits."""

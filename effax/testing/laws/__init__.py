@@ -25,6 +25,7 @@ from effax.testing.laws.control import (
     vmap_leaves_passed_values_unbatched,
 )
 from effax.testing.laws.dce import dce_is_observationally_equal
+from effax.testing.laws.devices import placed_programs_agree, shard_map_runs_on_devices
 from effax.testing.laws.discharge import (
     discharge_is_observationally_equal,
     discharge_of_pure_is_identity,
@@ -140,6 +141,8 @@ __all__ = [  # noqa: RUF022  # the order of ``LAWS``: the simplest first
     "collectives_commute_with_transpose",
     "shard_map_is_vmap",
     "shard_map_commutes_with_grad",
+    "shard_map_runs_on_devices",
+    "placed_programs_agree",
     "pass_keeps_its_guarantees",
     "pass_is_a_function",
     "pass_preserves_side_effects",

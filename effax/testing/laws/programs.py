@@ -6,7 +6,7 @@ import pickle
 from collections.abc import Sequence
 from copy import deepcopy
 from random import Random
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 from returns.io import IOFailure, IOResult
@@ -49,6 +49,10 @@ from effax.testing.laws.partial_eval import known_inputs
 from effax.testing.laws.transformations import LIBRARY, Passes
 from effax.testing.laws.vmap import random_batch
 from effax.transforms.framework.runner import unwrap
+
+if TYPE_CHECKING:
+    from effax.lowering.program import CompiledProgram
+
 
 T = TypeVar("T")
 
@@ -240,15 +244,23 @@ def compiled_outcome(jaxpr: Jaxpr, inputs: Sequence[Value]) -> Outcome:
         xla.new_ref_buffer(x) if ref else xla.put(x) for x, ref in zip(inputs, is_ref, strict=True)
     ]
     made = done(run_program(program, buffers))
-    types = program.discharged.jaxpr.out_types
+    return outcome_of(program, [xla.to_numpy(x) for x in made], inputs)
+
+
+def outcome_of(
+    program: CompiledProgram, made: Sequence[np.ndarray], inputs: Sequence[Value]
+) -> Outcome:
+    """Return the outcome of a compiled program, from the values of its buffers."""
+    from effax.lowering import xla
+
+    types, n = program.discharged.jaxpr.out_types, program.discharged.n_outs
     results = [
-        np.array(xla.buffer_contents(xla.to_numpy(x), cast(ArrayType, t)))
+        np.array(xla.buffer_contents(x, cast(ArrayType, t)))
         for x, t in zip(made, types, strict=True)
     ]
-    n = program.discharged.n_outs
     new = dict(zip(program.discharged.changed, results[n:], strict=True))
-    contents = [new[i] if i in new else inputs[i] for i, ref in enumerate(is_ref) if ref]
-    return Outcome(results[:n], contents)
+    refs = [i for i, t in enumerate(program.jaxpr.in_types) if isinstance(t, RefType)]
+    return Outcome(results[:n], [new[i] if i in new else inputs[i] for i in refs])
 
 
 def done(result: IOResult[T, EffaxError]) -> T:

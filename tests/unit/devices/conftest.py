@@ -17,6 +17,9 @@ DEVICES = 8
 LIMIT = 300
 """Seconds that a file may take."""
 
+DEEP_LIMIT = 3600
+"""Seconds that a file may take with another number of random programs."""
+
 
 def pytest_pycollect_makemodule(
     module_path: Path, parent: pytest.Collector
@@ -45,12 +48,15 @@ class RunOnDevices(pytest.Item):
 
     def runtest(self) -> None:
         options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist"]
+        profile = self.config.getoption("--hypothesis-profile")
+        if profile is not None:
+            options.append(f"--hypothesis-profile={profile}")
         command = [sys.executable, "-m", "pytest", *options, str(self.path)]
         env = {**os.environ, "JAX_NUM_CPU_DEVICES": str(DEVICES), "PYTEST_ADDOPTS": ""}
         done = subprocess.run(
             command,
             env=env,
-            timeout=LIMIT,
+            timeout=LIMIT if profile is None else DEEP_LIMIT,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -68,14 +68,25 @@ def test_rows_of_a_divided_table_are_accumulated_into(way: Any) -> None:
     np.testing.assert_allclose(total, wanted[np.asarray(rows)].sum())
 
 
-def test_an_indexed_update_gathers_nothing() -> None:
+@pytest.mark.parametrize("index", [jnp.array([3, 5]), jnp.int32(-3)], ids=["rows", "a row"])
+def test_an_indexed_update_and_read_gather_nothing(index: Any) -> None:
     ref = jax.new_ref(jax.device_put(jnp.zeros((1 << 12, 8)), NamedSharding(GRID, P("x"))))
 
-    def write(ref: Any, i: Any, v: Any) -> None:
+    def write(ref: Any, i: Any, v: Any) -> Any:
         jax.ref.addupdate(ref, i, v)
+        return ref[i, 2:5]
 
-    text = jax.jit(write).lower(ref, jnp.array([3, 5]), jnp.ones(8)).compile().as_text()
+    found = jax.jit(write)(ref, index, jnp.ones(8))
+    np.testing.assert_array_equal(found, np.ones((*index.shape, 3)))
+    assert float(ref[...].sum()) == 8 * index.size
+    text = jax.jit(write).lower(ref, index, jnp.ones(8)).compile().as_text()
     assert "all-gather" not in text and "all-to-all" not in text
+
+
+def test_a_window_out_of_bounds_is_moved_inside_as_on_one_device() -> None:
+    x = placed("x")
+    place = lambda x: lax.dynamic_update_slice(x, jnp.full((2, 4), -1.0), (9, 0))  # noqa: E731
+    np.testing.assert_array_equal(jax.jit(place)(x), place(X))
 
 
 def test_additions_of_devices_into_a_shared_reference_are_summed() -> None:
