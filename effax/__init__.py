@@ -82,7 +82,7 @@ if TYPE_CHECKING:
     )
     from effax.api.naming import named_call
     from effax.api.pmap import pmap
-    from effax.api.remat import checkpoint, remat
+    from effax.api.remat import remat
     from effax.api.shard_map import shard_map
     from effax.api.signature import effects_of, signature_of
     from effax.api.staging import ShapeDtypeStruct, eval_shape, make_jaxpr, typeof
@@ -130,6 +130,7 @@ if TYPE_CHECKING:
         transfer_guard_device_to_host,
         transfer_guard_host_to_device,
     )
+    from effax.checkpoint import checkpoint
     from effax.ir.dtypes import FLOAT0 as float0  # noqa: N811  JAX's name
     from effax.ir.state import clear_caches
     from effax.ir.trace import named_scope

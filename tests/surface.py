@@ -81,6 +81,7 @@ MODULES: Final = (
     "effax.ref",
     "effax.ad",
     "effax.ad_checkpoint",
+    "effax.checkpoint",
     "effax.checkpoint_policies",
     "effax.custom_derivatives",
     "effax.custom_batching",

@@ -32,7 +32,7 @@ effax.api.make_arrays: make_array_from_callback make_array_from_process_local_da
 make_array_from_single_device_arrays
 effax.api.naming: named_call
 effax.api.pmap: pmap
-effax.api.remat: checkpoint remat
+effax.api.remat: remat
 effax.api.shard_map: shard_map
 effax.api.signature: effects_of signature_of
 effax.api.staging: ShapeDtypeStruct eval_shape make_jaxpr typeof
@@ -51,6 +51,7 @@ jax2tf_associative_scan_reductions legacy_prng_key log_compiles no_execution no_
 numpy_dtype_promotion numpy_rank_promotion remove_size_one_mesh_axis_from_type
 softmax_custom_jvp thread_guard threefry_partitionable transfer_guard
 transfer_guard_device_to_device transfer_guard_device_to_host transfer_guard_host_to_device
+effax.checkpoint: checkpoint
 effax.ir.dtypes: float0=FLOAT0
 effax.ir.state: clear_caches
 effax.ir.trace: named_scope
@@ -333,6 +334,9 @@ effax.transforms.vmap.engine: Vmapped vmap
 }
 
 SHADOWED: Final[dict[str, str]] = {
+    "effax": """\
+checkpoint
+""",
     "effax.ir": """\
 registry
 """,

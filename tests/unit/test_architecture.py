@@ -21,8 +21,17 @@ LINES = 500
 ROOMS = tuple(sorted(path.parent.name for path in SOURCE.glob("*/__init__.py")))
 
 NAMESPACES = {
-    *("__init__", "__main__", "ad", "ad_checkpoint", "checkpoint_policies", "config"),
-    *("custom_batching", "custom_derivatives", "debug", "export", "flatten_util", "ops", "ref"),
+    *("__init__", "__main__", "ad", "ad_checkpoint", "checkpoint", "checkpoint_policies"),
+    *(
+        "config",
+        "custom_batching",
+        "custom_derivatives",
+        "debug",
+        "export",
+        "flatten_util",
+        "ops",
+        "ref",
+    ),
     *("core", "dtypes", "errors", "sharding", "stages", "test_util", "tree_util", "typing"),
     *("distributed", "dlpack", "monitoring", "profiler", "version"),
 }

@@ -1,0 +1,1 @@
+"""Checkpoints: trees of arrays and references in files, of which each process writes its parts."""
