@@ -10,7 +10,7 @@ from typing import Final, Self, final
 
 from effax.api.checkpoints.errors import NotACheckpoint
 from effax.api.checkpoints.index import INDEX, sync_folder
-from effax.api.checkpoints.processes import group
+from effax.api.checkpoints.processes import savers
 from effax.api.checkpoints.restore import restore
 from effax.api.checkpoints.save import Saving, is_of_this_format, start_saving
 from effax.arrays.argument_checks import integers
@@ -63,7 +63,7 @@ class CheckpointManager:
         folder = self._folder_of(step)
         self.wait_until_finished()
         self._saving = start_saving(
-            folder, tree, group(), overwrite, wait, lambda: self._remove_old(step)
+            folder, tree, savers(), overwrite, wait, lambda: self._remove_old(step)
         )
         return self._saving
 

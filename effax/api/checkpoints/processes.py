@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from itertools import count
+from math import inf
+from typing import Final, Protocol, final
+
+from effax.lowering.xla import processes
 
 
-class Group(Protocol):
+class Savers(Protocol):
     """The processes that save a tree.
 
     Attributes:
@@ -35,6 +39,36 @@ class Alone:
         return [text]
 
 
-def group() -> Group:
+@final
+class Members:
+    """The processes of a group. Texts are exchanged apart from those of computations.
+
+    A save may run in another thread while this one compiles and computes.
+    """
+
+    def __init__(self, group: processes.Group, number: int) -> None:
+        self.rank: Final = group.options.rank
+        self.count: Final = group.options.size
+        self._group: Final = group
+        self._key: Final = f"effax/checkpoint/{number}"
+        self._calls: int = 0
+
+    def gathered(self, text: str) -> list[str]:
+        """Return the texts of all processes. Raises ProcessLost where one ended."""
+        client, key = self._group.client, f"{self._key}/{self._calls}"
+        client.key_value_set(f"{key}/{self.rank}", text)
+        # A large part takes its time: only the end of a process ends the wait.
+        found = [self._group.get(key, k, "saves its parts", inf) for k in range(self.count)]
+        if self._calls:
+            client.key_value_delete(f"{self._key}/{self._calls - 1}/{self.rank}")
+        self._calls += 1
+        return found
+
+
+_numbers: Final = count()
+
+
+def savers() -> Savers:
     """Return the processes of the computation, for one save; all of them call this in one order."""
-    return Alone()
+    group = processes.joined_group()
+    return Alone() if group is None else Members(group, next(_numbers))

@@ -27,7 +27,7 @@ from effax.api.checkpoints.index import (
     write_index,
 )
 from effax.api.checkpoints.leaves import Taken, taken
-from effax.api.checkpoints.processes import Group, group
+from effax.api.checkpoints.processes import Savers, savers
 from effax.ir.errors import EffaxError
 from effax.tree import PyTree
 
@@ -104,14 +104,14 @@ def save(
     >>> effax.checkpoint.restore(folder, like=state)
     {'w': Ref([0., 1., 2.], dtype=float32), 'step': 7}
     """
-    processes = group()
+    processes = savers()
     return start_saving(Path(path), tree, processes, overwrite, wait, lambda: None)
 
 
 def start_saving(
     folder: Path,
     tree: PyTree,
-    processes: Group,
+    processes: Savers,
     overwrite: bool,
     wait: bool,
     after: Callable[[], None],
@@ -127,7 +127,7 @@ def start_saving(
     return Saving(work, wait)
 
 
-def _together(processes: Group, step: Callable[[], str]) -> list[str]:
+def _together(processes: Savers, step: Callable[[], str]) -> list[str]:
     """Return what a step returns in all processes. Raises in all where it raises in one."""
     failure: EffaxError | None = None
     result = error = ""
@@ -152,7 +152,7 @@ def is_of_this_format(name: str) -> bool:
     return _OF_THIS_FORMAT.fullmatch(name) is not None
 
 
-def _prepare(folder: Path, processes: Group, overwrite: bool) -> str:
+def _prepare(folder: Path, processes: Savers, overwrite: bool) -> str:
     if processes.rank:
         return ""
     folder.mkdir(parents=True, exist_ok=True)
@@ -173,7 +173,7 @@ def _prepare(folder: Path, processes: Group, overwrite: bool) -> str:
     return ""
 
 
-def _write_parts(folder: Path, contents: Taken, processes: Group) -> str:
+def _write_parts(folder: Path, contents: Taken, processes: Savers) -> str:
     """Write the file of this process; return its name. The header lists its parts."""
     name = f"{processes.rank:05}-of-{processes.count:05}-{token_hex(8)}{SUFFIX}"
     arrays, parts = {}, []
@@ -200,7 +200,7 @@ def _publish(
     folder: Path,
     contents: Taken,
     reports: list[str],
-    processes: Group,
+    processes: Savers,
     after: Callable[[], None],
 ) -> str:
     if processes.rank:

@@ -135,9 +135,13 @@ class Group:
             elapsed = now - began
             time.sleep(0 if elapsed < 0.001 else min(elapsed / 20, 0.02))
 
-    def get(self, key: str, rank: int, doing: str) -> str:
-        """Return the value that process ``rank`` sets. Raises ProcessLost."""
-        end = time.monotonic() + self.options.collective_timeout
+    def get(self, key: str, rank: int, doing: str, limit: float | None = None) -> str:
+        """Return the value that process ``rank`` sets within a limit in seconds.
+
+        Raises ProcessLost. The limit is by default that of computations.
+        """
+        limit = self.options.collective_timeout if limit is None else limit
+        end = time.monotonic() + limit
         while True:
             try:
                 return self.client.blocking_key_value_get(f"{key}/{rank}", int(1000 * _SLICE))
@@ -148,7 +152,7 @@ class Group:
             if time.monotonic() > end:
                 raise ProcessLost(
                     f"process {self.options.rank} waits for process {rank}, which does not come",
-                    expected=f"that it {doing} within {self.options.collective_timeout} s",
+                    expected=f"that it {doing} within {limit:g} s",
                     remedy="run the same program in every process, in one order; or raise "
                     "collective_timeout_seconds",
                 )
