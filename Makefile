@@ -20,7 +20,7 @@ export PYTHONPYCACHEPREFIX ?= $(CURDIR)/out/pycache
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo gpt test compat check laws mutate bench surface docs clean lint mypy types imports test-newest test-on-newest
+.PHONY: help demo gpt distributed test compat check laws mutate bench surface docs clean lint mypy types imports test-newest test-on-newest
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +30,10 @@ demo: .venv/extra-demo  ## Train a classifier on handwritten digits, gradients a
 
 gpt: .venv/extra-demo  ## Train a small GPT on the documentation; its step drawn, counted, optimized and debugged
 	.venv/bin/python examples/gpt.py
+
+distributed: .venv/extra-demo  ## Train on 8 CPU devices of one process, then on 4 processes of 2 devices
+	JAX_NUM_CPU_DEVICES=8 .venv/bin/python examples/distributed.py
+	.venv/bin/python -m effax.launch -n 4 --devices 2 examples/distributed.py
 
 test: lint types imports .venv/with-jax compat  ## Everything that CI runs: linters, types, all tests; on the newest Python without slow unit tests
 	.venv/bin/pytest -q -n $(WORKERS) --ignore=tests/compat

@@ -1,9 +1,9 @@
 """Train a classifier of handwritten digits on many devices, of one process or of several.
 
 Three models, one source. Data parallel: parameters are on every device, and each device has a part
-of the batch. Tensor parallel: the hidden layer is divided too. Divided embedding: each pixel and its
-brightness are a row of a table, whose rows are divided over the devices; a step reads and updates
-the rows of its images in place. Parameters are references, which keep their placement.
+of the batch. Tensor parallel: the hidden layer is divided too. Divided embedding: each pixel with
+its brightness is a row of a table, whose rows are divided over the devices; a step updates the rows
+of its images in place. Parameters are references, which keep their placement.
 
 Run it with ``make distributed``, which is the same as these commands::
 
@@ -109,7 +109,7 @@ def make_step(model: Model, params: Refs) -> Callable[..., effax.Array]:
 
     def step(x: effax.Array, y: effax.Array) -> effax.Array:
         value, pullback = effax.vjp(lambda values: loss(values, x, y), read(params))
-        # Gradient descent: the cotangents of -rate are accumulated into the parameters in place, and
+        # Gradient descent: the cotangents of -rate are accumulated into the parameters in place,
         # those of rows of a table into these rows.
         pullback.with_refs(params)(jnp.asarray(-model.rate))
         return value

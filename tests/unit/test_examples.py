@@ -75,6 +75,34 @@ def test_a_gpt_trains_and_its_step_is_drawn_counted_optimized_and_debugged(tmp_p
     assert (tmp_path / "step.svg").is_file() and (tmp_path / "memory.svg").is_file()
 
 
+def test_models_train_alike_on_the_devices_of_one_process_and_of_several() -> None:
+    pytest.importorskip("sklearn")
+    program = str(FOLDER / "distributed.py")
+    launch = ["-m", "effax.launch", "-n", "2", "--devices", "2"]
+    found = []
+    for command in ([], launch):
+        models = ["--models", "divided embedding"] if command else []
+        done = subprocess.run(
+            [sys.executable, *command, program, "--steps", "3", "--batch", "40", *models],
+            env=os.environ | {"PYTHONPATH": str(FOLDER.parent), "JAX_NUM_CPU_DEVICES": "4"},
+            capture_output=True,
+            text=True,
+            timeout=200,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert f"4 devices, of {2 if command else 1} processes" in done.stdout
+        lines = re.findall(r"(\w+ \w+): step (\d) loss (\S+)", done.stdout)
+        found.append({(name, int(step)): float(loss) for name, step, loss in lines})
+    alone, together = found
+    assert len(alone) == 9 and len(together) == 3
+    for (name, step), loss in together.items():
+        np.testing.assert_allclose(loss, alone[name, step], rtol=1e-5)
+    for step in range(3):
+        parallel = [alone[f"{kind} parallel", step] for kind in ("data", "tensor")]
+        np.testing.assert_allclose(*parallel, rtol=1e-5)
+
+
 def run_at(folder: Path, *command: str) -> str:
     """Run a module in a folder, with effax on the path; return its output if it fails."""
     env = os.environ | {"PYTHONPATH": str(FOLDER.parent)}
