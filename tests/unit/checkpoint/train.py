@@ -1,4 +1,4 @@
-"""A run of several processes, which saves each step and goes on from the last one.
+"""A run of several processes, which saves each step and continues from the last one.
 
 At step 2 of the first attempt, process 1 is killed while the others compute; at step 4, process 0
 kills the launcher, which runs the coordination service, before the step's index is written.
@@ -49,7 +49,7 @@ def main(folder: Path, disturbed: bool) -> None:
         key, state["key"] = jax.random.split(state["key"])
         loss = step(key)
         if disturbed and number == 4 and first < 4 and rank == 0:
-            save.write_index = lambda *_: killed(os.getppid())
+            vars(save)["write_index"] = lambda *_: killed(os.getppid())
         state["step"] = number + 1
         manager.save(number + 1, state, wait=False)
         if rank == 0:
