@@ -10,8 +10,8 @@ Run it with ``make distributed``, which is the same as these commands::
     JAX_NUM_CPU_DEVICES=8 python examples/distributed.py
     python -m effax.launch -n 4 --devices 2 examples/distributed.py
 
-With ``--checkpoints FOLDER``, each step is saved, and a run that starts again continues from the last
-one: ``python -m effax.launch -n 4 --restarts 3 examples/distributed.py --checkpoints out/steps``.
+With ``--checkpoints FOLDER``, each step is saved, and a run that starts again continues from the
+last one: ``python -m effax.launch -n 4 --restarts 3 examples/distributed.py --checkpoints out``.
 """
 
 from __future__ import annotations
