@@ -13,12 +13,12 @@ from effax.arrays.exclusive import exclusively
 from effax.arrays.placed_array import PlacedArray
 from effax.arrays.placed_ref import PlacedRef
 from effax.arrays.ref import EagerRef
-from effax.ir.dtypes import FLOAT0, as_key_dtype, is_array_dtype, short_name
+from effax.ir.dtypes import is_array_dtype, short_name
 from effax.ir.errors import BadArgument
-from effax.ir.key_dtype import words_of
 from effax.ir.types import ArrayType, Shape, array_type
 from effax.lowering import xla
 from effax.lowering.xla.backend import buffer_type
+from effax.lowering.xla.buffers import in_buffer
 from effax.tree import PyTree, PyTreeDef
 from effax.tree.key_paths import flatten_with_path, keystr
 
@@ -97,7 +97,7 @@ def _taken(path: str, x: object, first: bool, copy: bool) -> tuple[Leaf, Sequenc
             found=f"{type(x).__name__}: {x!r:.60}",
             remedy="save outside of traced functions, and leave out what is no array",
         )
-    elements = _elements(value, type_)
+    elements = in_buffer(value)
     elements = np.array(elements) if copy else elements
     return leaf_of_type(path, type_), [Own((0,) * elements.ndim, elements)] if first else []
 
@@ -105,14 +105,6 @@ def _taken(path: str, x: object, first: bool, copy: bool) -> tuple[Leaf, Sequenc
 def leaf_of_type(path: str, type_: ArrayType) -> Leaf:
     """Return the leaf of an array."""
     return Leaf(path, short_name(type_.dtype), type_.shape, type_.weak)
-
-
-def _elements(value: np.ndarray, type_: ArrayType) -> np.ndarray:
-    """Return the elements of an array as its buffer has them: words of keys."""
-    key = as_key_dtype(type_.dtype)
-    if key is not None:
-        return words_of(value, key)
-    return value if type_.dtype != FLOAT0 else np.zeros(type_.shape, bool)
 
 
 def _parts(x: PlacedArray, first: bool) -> list[Own]:

@@ -30,7 +30,7 @@ PLACES = [
 @pytest.mark.parametrize("of", PLACES[:5])
 def test_a_divided_array_is_restored_onto_every_other_placement(of: Any, tmp_path: Path) -> None:
     keys = jax.random.split(jax.random.key(0), (16, 8))
-    tree = {"x": X, "k": keys, "h": jnp.asarray(X, jnp.bfloat16)}
+    tree = {"x": X, "k": keys, "h": jnp.asarray(X, jnp.bfloat16), "i": jnp.asarray(X % 8, "int4")}
     save(tmp_path, jax.device_put(tree, of))
     for to in PLACES:
         like = jax.tree.map(lambda x, to=to: jax.ShapeDtypeStruct.like(x).update(sharding=to), tree)
@@ -38,6 +38,7 @@ def test_a_divided_array_is_restored_onto_every_other_placement(of: Any, tmp_pat
         assert all(x.sharding == to for x in found.values())
         np.testing.assert_array_equal(found["x"], X)
         np.testing.assert_array_equal(found["h"], tree["h"])
+        np.testing.assert_array_equal(found["i"], tree["i"])
         np.testing.assert_array_equal(jax.random.key_data(found["k"]), jax.random.key_data(keys))
     np.testing.assert_array_equal(restore(tmp_path)["['x']"], X)
     with pytest.raises(IllTyped, match=r"\['x'\]: .*divide"):
