@@ -99,8 +99,8 @@ def test_models_train_alike_on_the_devices_of_one_process_and_of_several() -> No
     for (name, step), loss in together.items():
         np.testing.assert_allclose(loss, alone[name, step], rtol=1e-5)
     for step in range(3):
-        parallel = [alone[f"{kind} parallel", step] for kind in ("data", "tensor")]
-        np.testing.assert_allclose(*parallel, rtol=1e-5)
+        data, tensor = alone["data parallel", step], alone["tensor parallel", step]
+        np.testing.assert_allclose(data, tensor, rtol=1e-5)
 
 
 def run_at(folder: Path, *command: str) -> str:
