@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     from effax.api.naming import named_call
     from effax.api.pmap import pmap
     from effax.api.remat import remat
-    from effax.api.shard_map import shard_map
+    from effax.api.shard_map import shard_map, smap
     from effax.api.signature import effects_of, signature_of
     from effax.api.staging import ShapeDtypeStruct, eval_shape, make_jaxpr, typeof
     from effax.api.vjp import VJP, vjp
@@ -135,6 +135,7 @@ if TYPE_CHECKING:
     from effax.ir.state import clear_caches
     from effax.ir.trace import named_scope
     from effax.lax import ds, stop_gradient
+    from effax.lax.placement import reshard
     from effax.lowering.xla import Device
     from effax.sharding import NamedSharding, make_mesh, set_mesh
     from effax.sharding import PartitionSpec as P
@@ -255,12 +256,14 @@ __all__ = [
     "ref",
     "remat",
     "remove_size_one_mesh_axis_from_type",
+    "reshard",
     "scipy",
     "set_mesh",
     "shard_map",
     "sharding",
     "show",
     "signature_of",
+    "smap",
     "softmax_custom_jvp",
     "stages",
     "stop_gradient",

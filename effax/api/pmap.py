@@ -99,8 +99,8 @@ def _on_each(
 ) -> Callable[..., object] | None:
     """Return ``fun`` on each device, on its element; None where ``vmap`` has to find positions."""
     if any(
-        type(axis) is not int or axis < 0
-        for axis in tree.leaves(out_axes, is_leaf=lambda x: x is None)
+        axis is not None and (type(axis) is not int or axis < 0)
+        for axis in tree.leaves(out_axes, is_leaf=_is_none)
     ):
         return None
 
@@ -119,8 +119,15 @@ def _on_each(
             elements = [x if a is None else squeeze(x, cast(int, a)) for x, a in pairs]
             inner, named = tree.unflatten(treedef, elements)
             found = fun(*inner, **named)
-            outs = tree.broadcast(out_axes, found)
-            return tree.map(lambda x, a: expand_dims(as_value(x), a), found, outs)
+            outs = tree.broadcast_prefix(out_axes, found)
+            values, outs_of = tree.flatten(found)
+            return tree.unflatten(
+                outs_of,
+                [
+                    as_value(x) if a is None else expand_dims(as_value(x), cast(int, a))
+                    for x, a in zip(values, outs, strict=True)
+                ],
+            )
 
         specs = tuple(
             [
@@ -128,10 +135,16 @@ def _on_each(
                 for x, a in zip(arrays, axes, strict=True)
             ]
         )
-        outs = tree.map(lambda a: _at(a, name), out_axes)
+        outs = tree.map(
+            lambda a: PartitionSpec() if a is None else _at(a, name), out_axes, is_leaf=_is_none
+        )
         return shard_map(one, mesh=mesh, in_specs=specs, out_specs=outs, check_vma=False)(*arrays)
 
     return mapped
+
+
+def _is_none(x: object) -> bool:
+    return x is None
 
 
 def _at(axis: int, name: str) -> PartitionSpec:

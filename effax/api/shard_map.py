@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, ParamSpec, TypeVar, cast, overload
 
 from effax import tree
-from effax.arrays.argument_checks import axis_names_of, check_callable
+from effax.arrays.argument_checks import as_integer, axis_names_of, check_callable
 from effax.arrays.binding import Operand, bind
-from effax.arrays.mesh import Mesh
-from effax.arrays.mesh_context import AbstractMesh, abstract, get_mesh
+from effax.arrays.mesh import MESHES, Mesh, use_meshes
+from effax.arrays.mesh_context import AbstractMesh, abstract, get_abstract_mesh, get_mesh, inside_of
 from effax.arrays.sharding import NamedSharding, PartitionSpec
 from effax.arrays.tracing import (
     FlatArgs,
@@ -99,7 +99,7 @@ def shard_map(
             collective that only a part of its devices would reach.
     """
     chosen = _mesh(mesh)
-    used = _manual_axes(chosen, axis_names)
+    names = _manual_names(chosen, axis_names)
 
     def decorate(fun: Callable[P, R]) -> Callable[P, R]:
         check_callable(fun, "shard_map")
@@ -107,8 +107,14 @@ def shard_map(
         @like(fun)
         def mapped(*args: P.args, **kwargs: P.kwargs) -> R:
             flat_in = flat_args(fun, args, dict(kwargs))
+            used = _manual_axes(chosen, names)
             specs = _in_specs(in_specs, len(args), flat_in, chosen)
-            flat = _traced(fun, flat_in, specs, used, check_vma)
+            outer = MESHES.get()
+            use_meshes((*outer, inside_of(chosen, [axis.name for axis in used])))
+            try:
+                flat = _traced(fun, flat_in, specs, used, check_vma)
+            finally:
+                use_meshes(outer)
             applied = _applied(flat, flat_in, specs, used, chosen.grid, out_specs, check_vma)
             return cast(R, applied)
 
@@ -133,8 +139,11 @@ def _mesh(mesh: object) -> Mesh:
     return found
 
 
-def _manual_axes(mesh: Mesh, axis_names: Iterable[str]) -> Axes:
-    """Return the axes along which the function is for one device. Raises BadArgument."""
+def _manual_names(mesh: Mesh, axis_names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of the axes along which the function is for one device, none for the rest.
+
+    Raises BadArgument for a name that the mesh does not have.
+    """
     used = axis_names_of(tuple(axis_names), "shard_map: axis_names") if axis_names else ()
     unknown = [name for name in used if name not in mesh.axis_names]
     if unknown:
@@ -143,7 +152,15 @@ def _manual_axes(mesh: Mesh, axis_names: Iterable[str]) -> Axes:
             expected=", ".join(map(repr, mesh.axis_names)),
             found=", ".join(map(repr, unknown)),
         )
-    return tuple([axis for axis in mesh.axes if not used or axis.name in used])
+    return used
+
+
+def _manual_axes(mesh: Mesh, names: tuple[str, ...]) -> Axes:
+    """Return the named axes, by default those that no enclosing ``shard_map`` took."""
+    if names:
+        return tuple([axis for axis in mesh.axes if axis.name in names])
+    taken = get_abstract_mesh().manual_axes
+    return tuple([axis for axis in mesh.axes if axis.name not in taken]) or mesh.axes
 
 
 def _in_specs(in_specs: object, n_args: int, flat_in: FlatArgs, mesh: Mesh) -> list[Spec]:
@@ -253,3 +270,55 @@ def _applied(
 def _written(prim: ShardMap, position: int, ref: Operand) -> RefError:
     """Return the error for a write, with the reference's name and the line that made it."""
     return shared_write(prim, position, shown_ref(ref))
+
+
+def smap(
+    f: Callable[P, R],
+    /,
+    *,
+    in_axes: object = INFER,
+    out_axes: object,
+    axis_name: str | Sequence[str],
+) -> Callable[P, R]:
+    """Run ``f`` on each device along one axis of the mesh in use, on parts of its arguments.
+
+    Args:
+        f: a function of trees of arrays and references.
+        in_axes: the dimension of all arguments that is divided, or one an argument; None: it is
+            replicated. By default that of their shardings.
+        out_axes: the dimension along which results are joined, in the same way.
+        axis_name: the name of the axis, or of several.
+
+    Raises:
+        BadArgument: there is no mesh in use (``set_mesh``); as :func:`shard_map`.
+
+    >>> with effax.sharding.set_mesh(effax.make_mesh((2,), ("x",))):
+    ...     effax.smap(lambda x: x / lax.psum(x, "x"), in_axes=0, out_axes=0, axis_name="x")(
+    ...         jnp.array([1.0, 3.0])
+    ...     )
+    Array([0.25, 0.75], dtype=float32)
+    """
+    names = axis_names_of(axis_name, "smap: axis_name")
+
+    def specs(axes: object, what: str) -> object:
+        if axes is INFER:
+            return INFER
+        given = tuple(axes) if isinstance(axes, list) else axes
+        return tree.map(lambda axis: _along(axis, names, what), given, is_leaf=lambda x: x is None)
+
+    in_specs, out_specs = specs(in_axes, "in_axes"), specs(out_axes, "out_axes")
+    return shard_map(f, in_specs=in_specs, out_specs=out_specs, axis_names=names)
+
+
+def _along(axis: object, names: tuple[str, ...], what: str) -> PartitionSpec:
+    """Return the spec that divides one dimension. Raises BadArgument for another value."""
+    if axis is None:
+        return PartitionSpec()
+    at = as_integer(axis, f"smap: an entry of {what}")
+    if at < 0:
+        raise BadArgument(
+            f"smap: an entry of {what} is negative",
+            expected="a dimension counted from the front",
+            found=str(at),
+        )
+    return PartitionSpec(*[None] * at, names)

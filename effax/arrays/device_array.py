@@ -52,6 +52,10 @@ class DeviceArray(Array):
             self._value = xla.buffer_contents(xla.to_numpy(self._buffer), self._type)
         return self._value
 
+    def __buffer__(self, flags: int) -> memoryview:
+        """Return a read-only view of the value, for ``memoryview`` from Python 3.12 on."""
+        return self.numpy().data
+
     @property
     def buffer(self) -> Buffer:
         """Return the value as a buffer of the default device."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 from enum import Enum, auto
 from math import prod
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from effax.ir.prims.shard import Grid
 from effax.ir.types import Shape
 from effax.lowering import xla
 from effax.lowering.xla import Device
+
+if TYPE_CHECKING:
+    from effax.arrays.mesh_context import AbstractMesh
 
 
 class AxisType(Enum):
@@ -144,6 +147,21 @@ class Mesh:
             return None
         in_use.several_devices = True
         return self._axes, tuple([d.id for d in self._devices.flat])
+
+    @property
+    def abstract_mesh(self) -> AbstractMesh:
+        """Return the mesh without its devices."""
+        from effax.arrays.mesh_context import abstract
+
+        return abstract(self)
+
+    @property
+    def local_devices(self) -> list[object]:
+        """Return the devices of this process, in order."""
+        here = xla.this_process()
+        return [
+            d for d in self._devices.flat if not isinstance(d, Device) or d.process_index == here
+        ]
 
     @property
     def size(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from types import TracebackType
 from typing import ParamSpec, TypeVar, cast
 
@@ -37,7 +37,7 @@ class AbstractMesh:
     AbstractMesh('x': 2, 'y': 4)
     """
 
-    __slots__ = ("_mesh",)
+    __slots__ = ("_devices", "_mesh")
 
     def __init__(
         self,
@@ -48,10 +48,40 @@ class AbstractMesh:
         sizes = integers(axis_sizes, "AbstractMesh: axis_sizes")
         names = axis_names_of(axis_names, "AbstractMesh: axis_names") if sizes else ()
         self._mesh = Mesh(sizes, names, axis_types)
+        self._devices: Mesh | None = None
 
     def on_devices(self) -> Mesh:
-        """Return a mesh of the axes over devices, as far as there are enough."""
+        """Return the mesh that it is made of, else one over devices, as far as there are enough."""
+        if self._devices is not None:
+            return self._devices
         return make_mesh(self.axis_sizes, self.axis_names, self.axis_types)
+
+    def with_manual(self, names: Collection[str]) -> AbstractMesh:
+        """Return the mesh with these axes of ``AxisType.Manual``."""
+        pairs = zip(self.axis_names, self.axis_types, strict=True)
+        types = [AxisType.Manual if name in names else kind for name, kind in pairs]
+        made = AbstractMesh(self.axis_sizes, self.axis_names, types)
+        made._devices = self._devices
+        return made
+
+    def _of_type(self, kind: AxisType) -> tuple[str, ...]:
+        pairs = zip(self.axis_names, self.axis_types, strict=True)
+        return tuple([name for name, own in pairs if own is kind])
+
+    @property
+    def auto_axes(self) -> tuple[str, ...]:
+        """Return the names of the axes of ``AxisType.Auto``."""
+        return self._of_type(AxisType.Auto)
+
+    @property
+    def explicit_axes(self) -> tuple[str, ...]:
+        """Return the names of the axes of ``AxisType.Explicit``."""
+        return self._of_type(AxisType.Explicit)
+
+    @property
+    def manual_axes(self) -> tuple[str, ...]:
+        """Return the names of the axes of ``AxisType.Manual``: those of a ``shard_map`` around."""
+        return self._of_type(AxisType.Manual)
 
     @property
     def axis_names(self) -> tuple[str, ...]:
@@ -112,7 +142,16 @@ def abstract(mesh: Mesh | AbstractMesh) -> AbstractMesh:
     """Return a mesh without its devices."""
     if isinstance(mesh, AbstractMesh):
         return mesh
-    return AbstractMesh(mesh.axis_sizes, mesh.axis_names, mesh.axis_types)
+    made = AbstractMesh(mesh.axis_sizes, mesh.axis_names, mesh.axis_types)
+    made._devices = mesh
+    return made
+
+
+def inside_of(mesh: Mesh, names: Collection[str]) -> AbstractMesh:
+    """Return the mesh in use inside of a ``shard_map`` over these axes of ``mesh``."""
+    outer = _current()
+    manual = outer.manual_axes if isinstance(outer, AbstractMesh) else ()
+    return abstract(mesh).with_manual({*names, *manual})
 
 
 def _current() -> Mesh | AbstractMesh | None:

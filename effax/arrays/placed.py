@@ -73,6 +73,8 @@ class OnDevice:
         """Return False: no array is bound to a device."""
         return False
 
+    _committed = committed
+
     def is_ready(self) -> bool:
         """Return True: calls return when they are done."""
         return True

@@ -136,6 +136,16 @@ class Sharding:
         raise NotImplementedError
 
     @property
+    def _device_assignment(self) -> tuple[Device, ...]:
+        """Return the devices in order."""
+        place = self.placement(0)
+        return tuple(self.device_set) if place is None else place.devices
+
+    def check_compatible_aval(self, aval_shape: Sequence[int]) -> None:
+        """Raise IllTyped unless the sharding divides an array of this shape."""
+        self.shard_shape(aval_shape)
+
+    @property
     def addressable_devices(self) -> set[Device]:
         """Return the devices of this process."""
         here = xla.this_process()

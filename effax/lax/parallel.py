@@ -183,6 +183,7 @@ def all_gather(
     axis_index_groups: IndexGroups = None,
     axis: int = 0,
     tiled: bool = False,
+    to: str = "varying",
 ) -> T:
     """Return the values of all participants along named axes, stacked along ``axis``.
 
@@ -193,6 +194,7 @@ def all_gather(
             is within each group. None: one group of all.
         axis: position of the new dimension in the result.
         tiled: whether to concatenate along ``axis`` instead.
+        to: "varying" or "invarying"; the result is known to be the same along the axes either way.
 
     Returns:
         Tree of gathered arrays.
@@ -205,6 +207,12 @@ def all_gather(
     Array([[1, 2],
            [1, 2]], dtype=int32)
     """
+    if to not in ("varying", "invarying"):
+        raise BadArgument(
+            "all_gather: unknown variance of the result",
+            expected="'varying' or 'invarying'",
+            found=repr(to),
+        )
     taking = exchange("all_gather", axis_name, axis_index_groups, equal=True)
 
     def gathered(leaf: Array, axes: Axes) -> Array:

@@ -38,17 +38,17 @@ def with_sharding_constraint(x: T, shardings: object) -> T:
     return _constrained(x, shardings, "with_sharding_constraint")
 
 
-def reshard(x: T, out_shardings: object) -> T:
-    """Return ``x`` with another sharding.
+def reshard(xs: T, out_shardings: object) -> T:
+    """Return ``xs`` with another sharding.
 
     Args:
-        x: a tree of arrays.
+        xs: a tree of arrays.
         out_shardings: as ``shardings`` of :func:`effax.lax.with_sharding_constraint`.
 
     Raises:
         BadArgument, IllTyped: as there.
     """
-    return _constrained(x, out_shardings, "reshard")
+    return _constrained(xs, out_shardings, "reshard")
 
 
 def _constrained(x: T, shardings: object, what: str) -> T:

@@ -42,3 +42,9 @@ def test_axes_trees_and_arguments_that_are_not_mapped() -> None:
 def test_more_elements_than_devices() -> None:
     with pytest.raises(BadArgument, match="9 elements, and there are 8 devices"):
         jax.pmap(jnp.sin)(jnp.ones((9, 2)))
+
+
+def test_a_result_without_an_axis_is_that_of_the_first_device() -> None:
+    found = jax.pmap(lambda x: (lax.psum(x, "i"), x), "i", out_axes=(None, 0))(jnp.arange(4.0))
+    np.testing.assert_allclose(found[0], 6.0)
+    np.testing.assert_allclose(found[1], np.arange(4.0))

@@ -254,3 +254,35 @@ def test_a_batch_that_cannot_be_divided_is_refused() -> None:
     # Devices that differ along the axis each have the whole batch.
     g = jax.shard_map(lambda a: lax.psum(a, "x"), mesh=GRID, in_specs=P("y"), out_specs=P("y"))
     np.testing.assert_allclose(jax.vmap(g, spmd_axis_name="x")(jnp.ones((3, 2))), 4.0)
+
+
+def test_a_shard_map_inside_takes_the_axes_that_are_left() -> None:
+    seen: list[Any] = []
+
+    def inner(x: Any) -> Any:
+        seen.append(jax.sharding.get_abstract_mesh().manual_axes)
+        return x + lax.axis_index("y") + lax.axis_index("x")
+
+    def outer(x: Any) -> Any:
+        mesh = jax.sharding.get_abstract_mesh()
+        seen.append((mesh.manual_axes, mesh.auto_axes))
+        return jax.shard_map(inner, in_specs=P(None, "y"), out_specs=P(None, "y"))(x)
+
+    f = jax.shard_map(outer, mesh=GRID, in_specs=P("x"), out_specs=P("x"), axis_names={"x"})
+    wanted = X + np.arange(8)[:, None] // 2 + np.arange(4) // 2
+    np.testing.assert_allclose(jax.jit(f)(X), wanted)
+    assert seen == [(("x",), ("y",)), ("x", "y")]
+    assert jax.sharding.get_abstract_mesh().empty
+
+
+def test_smap_divides_one_dimension() -> None:
+    with set_mesh(GRID):
+        f = jax.smap(
+            lambda x, b: lax.psum(x, "x") + b, in_axes=(1, None), out_axes=None, axis_name="x"
+        )
+        np.testing.assert_allclose(jax.jit(f)(X, 1.0), X.sum(1, keepdims=True) + 1)
+        assert jax.jit(jax.smap(lambda x: x, in_axes=0, out_axes=0, axis_name="x"))(
+            X
+        ).sharding.spec == P("x")
+        with pytest.raises(BadArgument, match="negative"):
+            jax.smap(lambda x: x, in_axes=-1, out_axes=0, axis_name="x")(X)
