@@ -33,7 +33,7 @@ make_array_from_single_device_arrays
 effax.api.naming: named_call
 effax.api.pmap: pmap
 effax.api.remat: remat
-effax.api.shard_map: shard_map
+effax.api.shard_map: shard_map smap
 effax.api.signature: effects_of signature_of
 effax.api.staging: ShapeDtypeStruct eval_shape make_jaxpr typeof
 effax.api.vjp: VJP vjp
@@ -56,6 +56,7 @@ effax.ir.dtypes: float0=FLOAT0
 effax.ir.state: clear_caches
 effax.ir.trace: named_scope
 effax.lax: ds stop_gradient
+effax.lax.placement: reshard
 effax.lowering.xla: Device
 effax.sharding: NamedSharding P=PartitionSpec make_mesh set_mesh
 """,
