@@ -55,15 +55,18 @@ class PersistentCache(NamedTuple):
         module: Module,
         options: Sequence[tuple[str, object]],
         compile_: Callable[[], xla.Executable],
+        devices: tuple[xla.Device, ...] = (),
     ) -> xla.Executable:
         """Return the executable of a module: read from the directory, else compiled and written.
 
-        Programs that call Python functions are compiled.
+        Programs that call Python functions are compiled, and programs of several processes, which
+        agree on each that they compile.
         """
-        if module.host_calls:
+        here = xla.this_process()
+        if module.host_calls or any(d.process_index != here for d in devices):
             return compile_()
-        key = _key(module.text, options)
-        found = self._read(key, module)
+        key = _key(module.text, [*options, *[("device", d.id) for d in devices]])
+        found = self._read(key, module, devices)
         if found is not None:
             return found
         start = perf_counter()
@@ -72,7 +75,9 @@ class PersistentCache(NamedTuple):
             self._write(key, made)
         return made
 
-    def _read(self, key: str, module: Module) -> xla.Executable | None:
+    def _read(
+        self, key: str, module: Module, devices: tuple[xla.Device, ...]
+    ) -> xla.Executable | None:
         path = self._path(key)
         try:
             data = path.read_bytes()
@@ -85,7 +90,10 @@ class PersistentCache(NamedTuple):
         try:
             if data[:start] != _head(key, data[start:]):
                 raise LoweringError(f"{path.name} is damaged, or no executable of this program")
-            found = xla.load_executable(data[start:], len(module.in_types), module.out_types)
+            n_args = len(module.in_types)
+            found = xla.load_executable(
+                data[start:], n_args, module.out_types, devices, module.in_types
+            )
         except LoweringError as error:
             self._report(error)
             return None

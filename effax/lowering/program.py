@@ -212,9 +212,8 @@ def compile_program(
             devices=layout.devices if layout else (),
             in_types=module.in_types,
         )
-        # The executables of several devices are compiled in each process.
-        kept = directory is not None and layout is None
-        executable = directory.executable(module, options, make) if directory and kept else make()
+        on = layout.devices if layout else ()
+        executable = directory.executable(module, options, make, on) if directory else make()
     except EffaxError as error:
         return IOFailure(error)
     used = tuple([i for i, _ in donations(done, donated)])

@@ -367,8 +367,21 @@ def compile_module(
     return Executable(loaded, n_args, out_types, calls, devices, in_types)
 
 
-def load_executable(data: bytes, n_args: int, out_types: Sequence[ArrayType]) -> Executable:
+def load_executable(
+    data: bytes,
+    n_args: int,
+    out_types: Sequence[ArrayType],
+    devices: tuple[Device, ...] = (),
+    in_types: Sequence[ArrayType] = (),
+) -> Executable:
     """Load the bytes of :meth:`Executable.serialize`, of the same jaxlib and kind of processor.
+
+    Args:
+        data: the bytes.
+        n_args: the number of arguments.
+        out_types: the types of its results.
+        devices: the devices that run it; by default the first.
+        in_types: the types of its arguments, where there are ``devices``.
 
     Raises:
         LoweringError: ``data`` is not an executable, or is of another jaxlib.
@@ -376,14 +389,15 @@ def load_executable(data: bytes, n_args: int, out_types: Sequence[ArrayType]) ->
     xla = backend()
     prepare_for(data)
     try:
-        loaded = xla.client.deserialize_executable(data, xla.device_list, _options(3))
+        chosen = device_list(devices) if devices else xla.device_list
+        loaded = xla.client.deserialize_executable(data, chosen, _options(3, devices))
     except RuntimeError as error:
         raise LoweringError(
             "the installed jaxlib cannot load this executable",
             found=str(error).strip(),
             remedy="compile the program again",
         ) from error
-    return Executable(loaded, n_args, out_types)
+    return Executable(loaded, n_args, out_types, None, devices, in_types)
 
 
 def _compiled_as(

@@ -208,3 +208,19 @@ def test_a_program_on_several_devices_calls_no_python() -> None:
         lambda a: 2 * a, jax.ShapeDtypeStruct((8, 4), "float32"), placed("x")
     )
     np.testing.assert_array_equal(doubled, 2 * X)
+
+
+def test_programs_on_devices_are_kept_in_a_directory(tmp_path: Any) -> None:
+    jax.config.update("jax_compilation_cache_dir", str(tmp_path))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    try:
+        for _ in range(2):
+            jax.clear_caches()
+            y = jax.jit(lambda x: x * 3 + x.sum(), out_shardings=over("y"))(placed("x"))
+            np.testing.assert_allclose(y, X * 3 + X.sum())
+            assert y.sharding == over("y")
+            (file,) = tmp_path.iterdir()
+    finally:
+        jax.config.update("jax_compilation_cache_dir", None)
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 1.0)
+    assert file.stat().st_size
