@@ -8,8 +8,8 @@ from typing import Final, ParamSpec, TypeVar, cast, overload
 from effax import tree
 from effax.arrays.argument_checks import as_integer, axis_names_of, check_callable
 from effax.arrays.binding import Operand, bind
-from effax.arrays.mesh import MESHES, Mesh, use_meshes
-from effax.arrays.mesh_context import AbstractMesh, abstract, get_abstract_mesh, get_mesh, inside_of
+from effax.arrays.mesh import MESHES, AbstractMesh, Mesh, abstract, use_meshes
+from effax.arrays.mesh_context import get_abstract_mesh, get_mesh, inside_of
 from effax.arrays.sharding import NamedSharding, PartitionSpec
 from effax.arrays.tracing import (
     FlatArgs,

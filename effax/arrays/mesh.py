@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextvars import ContextVar
 from enum import Enum, auto
 from math import prod
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -19,9 +19,6 @@ from effax.ir.prims.shard import Grid
 from effax.ir.types import Shape
 from effax.lowering import xla
 from effax.lowering.xla import Device
-
-if TYPE_CHECKING:
-    from effax.arrays.mesh_context import AbstractMesh
 
 
 class AxisType(Enum):
@@ -151,8 +148,6 @@ class Mesh:
     @property
     def abstract_mesh(self) -> AbstractMesh:
         """Return the mesh without its devices."""
-        from effax.arrays.mesh_context import abstract
-
         return abstract(self)
 
     @property
@@ -289,3 +284,128 @@ def _restored(
             found=str(absent),
         )
     return make_mesh(sizes, names, types, devices=[found[i] for i in ids])
+
+
+class AbstractMesh:
+    """The names and sizes of a mesh's axes, without devices.
+
+    Args:
+        axis_sizes: the sizes of the axes.
+        axis_names: one name an axis.
+        axis_types: one type an axis, or one for all; ``AxisType.Auto`` if left out.
+
+    Raises:
+        BadArgument: the numbers of sizes, names and types differ.
+
+    >>> AbstractMesh((2, 4), ("x", "y"))
+    AbstractMesh('x': 2, 'y': 4)
+    """
+
+    __slots__ = ("_devices", "_mesh")
+
+    def __init__(
+        self,
+        axis_sizes: Sequence[int],
+        axis_names: str | Sequence[str],
+        axis_types: AxisType | Sequence[AxisType] | None = None,
+    ) -> None:
+        sizes = integers(axis_sizes, "AbstractMesh: axis_sizes")
+        names = axis_names_of(axis_names, "AbstractMesh: axis_names") if sizes else ()
+        self._mesh = Mesh(sizes, names, axis_types)
+        self._devices: Mesh | None = None
+
+    def on_devices(self) -> Mesh:
+        """Return the mesh that it is made of, else one over devices, as far as there are enough."""
+        if self._devices is not None:
+            return self._devices
+        return make_mesh(self.axis_sizes, self.axis_names, self.axis_types)
+
+    def with_manual(self, names: Collection[str]) -> AbstractMesh:
+        """Return the mesh with these axes of ``AxisType.Manual``."""
+        pairs = zip(self.axis_names, self.axis_types, strict=True)
+        types = [AxisType.Manual if name in names else kind for name, kind in pairs]
+        made = AbstractMesh(self.axis_sizes, self.axis_names, types)
+        made._devices = self._devices
+        return made
+
+    def _of_type(self, kind: AxisType) -> tuple[str, ...]:
+        pairs = zip(self.axis_names, self.axis_types, strict=True)
+        return tuple([name for name, own in pairs if own is kind])
+
+    @property
+    def auto_axes(self) -> tuple[str, ...]:
+        """Return the names of the axes of ``AxisType.Auto``."""
+        return self._of_type(AxisType.Auto)
+
+    @property
+    def explicit_axes(self) -> tuple[str, ...]:
+        """Return the names of the axes of ``AxisType.Explicit``."""
+        return self._of_type(AxisType.Explicit)
+
+    @property
+    def manual_axes(self) -> tuple[str, ...]:
+        """Return the names of the axes of ``AxisType.Manual``: those of a ``shard_map`` around."""
+        return self._of_type(AxisType.Manual)
+
+    @property
+    def axis_names(self) -> tuple[str, ...]:
+        """Return the names of the axes."""
+        return self._mesh.axis_names
+
+    @property
+    def axis_sizes(self) -> tuple[int, ...]:
+        """Return the sizes of the axes."""
+        return self._mesh.axis_sizes
+
+    @property
+    def axis_types(self) -> tuple[AxisType, ...]:
+        """Return the types of the axes."""
+        return self._mesh.axis_types
+
+    @property
+    def shape(self) -> dict[str, int]:
+        """Return the sizes of the axes, by name."""
+        return self._mesh.shape
+
+    @property
+    def size(self) -> int:
+        """Return the number of devices that the mesh would have."""
+        return self._mesh.size
+
+    @property
+    def empty(self) -> bool:
+        """Return whether the mesh has no axes."""
+        return self._mesh.empty
+
+    @property
+    def are_all_axes_auto(self) -> bool:
+        """Return whether every axis is of ``AxisType.Auto``."""
+        return self._mesh.are_all_axes_auto
+
+    @property
+    def are_all_axes_explicit(self) -> bool:
+        """Return whether there are axes, all of ``AxisType.Explicit``."""
+        return self._mesh.are_all_axes_explicit
+
+    @property
+    def are_all_axes_manual(self) -> bool:
+        """Return whether there are axes, all of ``AxisType.Manual``."""
+        return self._mesh.are_all_axes_manual
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AbstractMesh) and self._mesh == other._mesh
+
+    def __hash__(self) -> int:
+        return hash(("abstract", self._mesh))
+
+    def __repr__(self) -> str:
+        return f"Abstract{self._mesh!r}"
+
+
+def abstract(mesh: Mesh | AbstractMesh) -> AbstractMesh:
+    """Return a mesh without its devices."""
+    if isinstance(mesh, AbstractMesh):
+        return mesh
+    made = AbstractMesh(mesh.axis_sizes, mesh.axis_names, mesh.axis_types)
+    made._devices = mesh
+    return made

@@ -376,20 +376,15 @@ def load_executable(
 ) -> Executable:
     """Load the bytes of :meth:`Executable.serialize`, of the same jaxlib and kind of processor.
 
-    Args:
-        data: the bytes.
-        n_args: the number of arguments.
-        out_types: the types of its results.
-        devices: the devices that run it; by default the first.
-        in_types: the types of its arguments, where there are ``devices``.
+    The other arguments are those of :func:`compile_module`.
 
     Raises:
         LoweringError: ``data`` is not an executable, or is of another jaxlib.
     """
     xla = backend()
     prepare_for(data)
+    chosen = device_list(devices) if devices else xla.device_list
     try:
-        chosen = device_list(devices) if devices else xla.device_list
         loaded = xla.client.deserialize_executable(data, chosen, _options(3, devices))
     except RuntimeError as error:
         raise LoweringError(

@@ -219,8 +219,7 @@ def test_programs_on_devices_are_kept_in_a_directory(tmp_path: Any) -> None:
             y = jax.jit(lambda x: x * 3 + x.sum(), out_shardings=over("y"))(placed("x"))
             np.testing.assert_allclose(y, X * 3 + X.sum())
             assert y.sharding == over("y")
-            (file,) = tmp_path.iterdir()
+            assert len([*tmp_path.iterdir()]) == 1
     finally:
         jax.config.update("jax_compilation_cache_dir", None)
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 1.0)
-    assert file.stat().st_size
