@@ -225,7 +225,9 @@ def buffer_of(x: object) -> Buffer:
         return xla.put(x, copy=True)
     if isinstance(x, float | int) and type(x) in _NUMBERS and x:
         return _number_buffer(x)
-    return _array_of(x).buffer
+    # A copy of a NumPy array, beside an array that has no buffer yet.
+    kept: Buffer | None = getattr(x, "_buffer", None)
+    return _array_of(x).buffer if kept is None else kept
 
 
 def _number_buffer(x: float) -> Buffer:

@@ -20,7 +20,7 @@ from effax.arrays.shared_docs import shared_docs
 from effax.ir.errors import BadArgument, IllTyped
 from effax.numpy import ufuncs as uf
 from effax.numpy.index import take_along_axis
-from effax.numpy.predicates import isnan
+from effax.numpy.predicates import isnan, real_operand
 from effax.numpy.reduce import any as any_
 from effax.numpy.reduce import argmax, cumsum, sum
 from effax.numpy.sorting import argsort, sort
@@ -191,7 +191,7 @@ def _quantile(
         raise BadArgument(
             "quantile does not support `overwrite_input`", "overwrite_input=False", "True"
         )
-    x = as_value(a, "the argument of quantile")
+    x = as_value(real_operand(a, "quantile"), "the argument of quantile")
     dtype = pr.inexact(*pr.common_dtype((x, q), "quantile"))[0]
     x, part = pr.converted(x, dtype, False), pr.converted(as_value(q), dtype, False)
     if part.ndim > 1:

@@ -34,6 +34,12 @@ def test_one_entry_serves_for_all_calls_of_a_signature() -> None:
     assert signature.axes == ()
 
 
+def test_numpy_arrays_beside_arrays_without_a_buffer() -> None:
+    f, x = effax.jit(lambda x, y: x + y), np.ones(3, np.float32)
+    for n in range(3):
+        assert f(x, jnp.full(3, n, np.float32)).tolist() == [n + 1] * 3
+
+
 def test_signatures_differ_by_weak_types_static_values_and_x64() -> None:
     f = effax.jit(lambda x, n: x * n, static_argnums=1)
     f(1.0, 2)

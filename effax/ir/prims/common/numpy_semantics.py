@@ -213,6 +213,7 @@ def power(x: Value, y: Value) -> Value:
     made = np.asarray(np.power(x, y))
     if x.dtype.kind == "c":
         wild = ~(np.isfinite(x) & np.isfinite(y))
+        made = _of_positive(x, y, made)
         if not wild.any():
             return made
         (a, b), (c, d) = _parts(np.log(x)), _parts(y)
@@ -225,6 +226,17 @@ def power(x: Value, y: Value) -> Value:
     if not root.any():
         return made
     return np.where(root, np.where(np.isneginf(x), -x, made + np.asarray(0, x.dtype)), made)
+
+
+def _of_positive(x: Value, y: Value, made: Value) -> Value:
+    """Return the power x^y with the sign of a zero imaginary part, for positive numbers x.
+
+    That is the sign of its angle y·log x: c·b for a real exponent c, and c·b + d·0 where x is 1.
+    """
+    (a, b), (c, d) = _parts(x), _parts(y)
+    real = (b == 0) & (a > 0) & ((d == 0) | (a == 1)) & (y != 0)
+    turn = np.where(d == 0, c * b, c * b + d * 0)
+    return _complex(np.real(made), np.where(real, turn, np.imag(made)))
 
 
 def exp2(x: Value) -> Value:

@@ -297,5 +297,19 @@ def power(w: Writer, x: Val, y: Val) -> Val:
     grows = ops.compare(w, "GT", c, ops.full(w, 0, c))
     vanishes = _both(w, _equals(w, x, 0), grows)
     power = ops.select(w, vanishes, ops.full(w, 0, x), ops.same(w, "power", x, y))
+    power = _of_positive(w, x, y, power)
     power = ops.select(w, wild, function(w, p.Exp, exponent), power)
     return ops.select(w, _equals(w, y, 0), ops.full(w, 1, x), power)
+
+
+def _of_positive(w: Writer, x: Val, y: Val, power: Val) -> Val:
+    """Return the power with the sign of a zero imaginary part, as the evaluator's."""
+    (a, b), (c, d) = parts(w, x), parts(w, y)
+    zero = ops.full(w, 0, a)
+    real = _both(w, _equals(w, b, 0), ops.compare(w, "GT", a, zero))
+    real = _both(w, real, _either(w, _equals(w, d, 0), _equals(w, a, 1)))
+    turn = ops.same(w, "multiply", c, b)
+    turned = ops.same(w, "add", turn, ops.same(w, "multiply", d, zero))
+    size, imag = parts(w, power)
+    turn = ops.select(w, _equals(w, d, 0), turn, turned)
+    return joined(w, size, ops.select(w, real, turn, imag))
