@@ -103,6 +103,7 @@ MODULES: Final = (
     "effax.experimental.mesh_utils",
     "effax.experimental.ode",
     "effax.experimental.pjit",
+    "effax.experimental.serialize_executable",
     "effax.experimental.shard_map",
     "effax.experimental.sparse",
     "effax.ops",

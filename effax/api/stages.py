@@ -361,6 +361,11 @@ class Compiled(_Staged, Generic[R]):
         places = [place or _on_first_device() for place in self._in_places()]
         return tree.unflatten(self._in_tree, self._chosen(places, self._ins()))
 
+    @property
+    def on_devices(self) -> bool:
+        """Return whether arguments and results are on several devices."""
+        return self._plan.devices is not None
+
     def _ins(self) -> list[tuple[xla.Placement, int]]:
         n = len(self._flat.consts)
         types = self._flat.jaxpr.in_types[n:]

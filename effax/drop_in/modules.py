@@ -38,6 +38,7 @@ PUBLIC: Final = (
     "jax.experimental.mesh_utils",
     "jax.experimental.ode",
     "jax.experimental.pjit",
+    "jax.experimental.serialize_executable",
     "jax.experimental.shard_map",
     "jax.experimental.sparse",
     "jax.export",

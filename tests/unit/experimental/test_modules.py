@@ -12,8 +12,9 @@ import effax.numpy as jnp
 from effax.experimental.compilation_cache import compilation_cache
 from effax.experimental.mesh_utils import create_device_mesh
 from effax.experimental.pjit import pjit
+from effax.experimental.serialize_executable import deserialize_and_load, serialize
 from effax.experimental.shard_map import shard_map
-from effax.ir.errors import BadArgument
+from effax.ir.errors import BadArgument, LoweringError
 
 
 def test_pjit_is_jit() -> None:
@@ -46,3 +47,24 @@ def test_the_directory_of_executables(tmp_path: Path) -> None:
     finally:
         compilation_cache.reset_cache()
     assert not compilation_cache.is_initialized()
+
+
+@pytest.mark.slow
+def test_a_compiled_call_is_written_and_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = jnp.arange(3.0, dtype="bfloat16")
+    compiled = jax.jit(lambda x, *, k: {"y": (x * table, k)}).lower(jnp.ones(3), k=2).compile()
+    data, in_tree, out_tree = serialize(compiled)
+    loaded = deserialize_and_load(data, in_tree, out_tree, execution_devices=jax.devices()[:1])
+    y, k = loaded(jnp.full(3, 2.0), k=5)["y"]
+    assert (y.tolist(), y.dtype, k, k.weak_type) == ([0.0, 2.0, 4.0], "float32", 5, True)
+    assert "HloModule" in loaded.as_text()
+    with pytest.raises(TypeError, match="arguments"):
+        loaded(jnp.ones(3))
+    with pytest.raises(LoweringError, match="valid compiled call"):
+        deserialize_and_load(data[:40], in_tree, out_tree)
+    ref = jax.new_ref(0.0)
+    with pytest.raises(ValueError, match="serialize with a closed-over reference"):
+        serialize(jax.jit(lambda: ref[...]).lower().compile())
+    monkeypatch.setattr(type(compiled), "on_devices", True)
+    with pytest.raises(BadArgument, match="several devices"):
+        serialize(compiled)
