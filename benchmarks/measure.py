@@ -27,6 +27,7 @@ class Case:
         units: the number of equations (or calls) of one run, for both sides or for each; times are
             divided by it.
         fresh: whether each run needs a new thunk, because the result of the first is cached.
+        wall: whether wall time is compared: programs on several devices run in threads.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Case:
     budget: float | None = None
     units: int | Callable[[], tuple[int, int]] = 1
     fresh: bool = True
+    wall: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,16 +66,6 @@ class Times:
     cpu: list[float] = field(default_factory=list)
     wall: list[float] = field(default_factory=list)
 
-    @property
-    def least(self) -> float:
-        """Return the least CPU time."""
-        return min(self.cpu)
-
-    @property
-    def median(self) -> float:
-        """Return the median CPU time."""
-        return statistics.median(self.cpu)
-
 
 @dataclass(frozen=True)
 class Measured:
@@ -90,14 +82,28 @@ class Measured:
         return len(self.effax.cpu)
 
     @property
+    def times(self) -> tuple[list[float], list[float]]:
+        """Return the times of both sides that are compared."""
+        if self.case.wall:
+            return self.effax.wall, self.jax.wall
+        return self.effax.cpu, self.jax.cpu
+
+    @property
+    def least(self) -> tuple[float, float]:
+        """Return the least time of a unit of both sides."""
+        ours, theirs = self.times
+        return min(ours) / self.units[0], min(theirs) / self.units[1]
+
+    @property
     def ratio(self) -> float:
         """Return the ratio of JAX's least time to this library's."""
-        return (self.jax.least / self.units[1]) / (self.effax.least / self.units[0])
+        return self.least[1] / self.least[0]
 
     @property
     def median_ratio(self) -> float:
         """Return the ratio of JAX's median time to this library's."""
-        return (self.jax.median / self.units[1]) / (self.effax.median / self.units[0])
+        ours, theirs = map(statistics.median, self.times)
+        return (theirs / self.units[1]) / (ours / self.units[0])
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import math
 import os
 import platform
 import re
+import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -74,23 +75,34 @@ def main(argv: Sequence[str] | None = None) -> int:
     effort = QUICK if options.quick else Effort()
     sizes = SIZES[:2] if options.quick else SIZES
     depths = 4 if options.quick else DEPTHS
-    print(_preamble(theirs.VERSION, effort), flush=True)
-    print(_line(HEAD), flush=True)
+    if not options.on_devices:
+        print(_preamble(theirs.VERSION, effort), flush=True)
+        print(_line(HEAD), flush=True)
     results: list[Measured] = []
-    for case in _cases(sizes, depths):
+    for case in _divided(options.quick) if options.on_devices else _cases(sizes, depths):
         if re.search(options.only, case.name):
             _run(case, effort, results)
     for row in (*_linearity(results, sizes), *_growth(results)):
         print(_line(row.cells()))
     if options.json is not None:
-        options.json.write_text(json.dumps([_record(m) for m in results], indent=1) + "\n")
-    return 0
+        records = json.loads(options.json.read_text()) if options.on_devices else []
+        records += [_record(m) for m in results]
+        options.json.write_text(json.dumps(records, indent=1) + "\n")
+    return 0 if options.on_devices else _run_on_devices(sys.argv[1:] if argv is None else argv)
+
+
+def _run_on_devices(argv: Sequence[str]) -> int:
+    """Run the cases for several devices, whose number is fixed when XLA starts, in a process."""
+    env = {**os.environ, "JAX_NUM_CPU_DEVICES": "8"}
+    command = [sys.executable, __file__, *argv, "--on-devices"]
+    return subprocess.run(command, env=env, check=False).returncode
 
 
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Time effax against JAX.")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions, smaller programs")
     parser.add_argument("--only", default="", metavar="PATTERN", help="cases with this in the name")
+    parser.add_argument("--on-devices", action="store_true", help="the cases for several devices")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all times to a file")
     return parser.parse_args(argv)
 
@@ -110,6 +122,12 @@ def _cases(sizes: tuple[int, ...], depths: int) -> Iterable[Case]:
     yield from cases.growth_cases(depths)
 
 
+def _divided(quick: bool) -> Iterable[Case]:
+    import divided
+
+    yield from divided.divided_cases(quick)
+
+
 def _run(case: Case, effort: Effort, results: list[Measured]) -> None:
     try:
         measured = measure(case, effort)
@@ -126,8 +144,7 @@ def _row(m: Measured) -> Row:
     shown = "" if budget is None else "level" if budget < 1 else f"{budget:g}"
     return Row(
         m.case.name,
-        _micros(m.effax.least / m.units[0]),
-        _micros(m.jax.least / m.units[1]),
+        *map(_micros, m.least),
         _times(m.ratio),
         _times(m.median_ratio),
         shown,
@@ -143,10 +160,7 @@ def _linearity(results: Sequence[Measured], sizes: tuple[int, ...]) -> Iterable[
         small, large = (by_name.get(f"{what} {n:,}") for n in (sizes[0], sizes[-1]))
         if small is None or large is None:
             continue
-        ours, its = (
-            (large.effax.least / large.units[0]) / (small.effax.least / small.units[0]),
-            (large.jax.least / large.units[1]) / (small.jax.least / small.units[1]),
-        )
+        ours, its = (b / a for a, b in zip(small.least, large.least, strict=True))
         name = f"{what}: {sizes[-1]:,} / {sizes[0]:,}"
         yield Row(name, f"×{ours:.2f}", f"×{its:.2f}", "", "", f"×{MAX_RATIO}", ours <= MAX_RATIO)
 
@@ -157,8 +171,10 @@ def _growth(results: Sequence[Measured]) -> Iterable[Row]:
     if len(nested) < 4:
         return
     first, last = nested[-3], nested[-1]
-    ours = _exponent(first.effax.least, last.effax.least, first.units[0], last.units[0])
-    its = _exponent(first.jax.least, last.jax.least, first.units[1], last.units[1])
+    ours, its = (
+        _exponent(first.least[i] * u, last.least[i] * v, u, v)
+        for i, (u, v) in enumerate(zip(first.units, last.units, strict=True))
+    )
     yield Row(
         "grad nested: exponent", f"{ours:.2f}", f"{its:.2f}", "", "", "1", ours <= MAX_EXPONENT
     )
@@ -174,8 +190,9 @@ def _preamble(jax_version: str, effort: Effort) -> str:
     return f"""\
 effax {effax.__version__} against JAX {jax_version}, Python {platform.python_version()}, \
 {os.cpu_count()} CPUs.
-CPU time of the process in microseconds, for an equation of the program or a call: the minimum of
-{effort.least} to {effort.most} warm repetitions of each side, alternating, without gc.
+CPU time of the process in microseconds, on several devices wall time, for an equation of the
+program or a call: the minimum of {effort.least} to {effort.most} warm repetitions of each side,
+alternating, without gc.
 ratio: JAX's minimum over effax's; a budget is met if the ratio and the ratio of medians reach it.
 "level" has a tolerance of a tenth. Nested grad: for an equation of each side's own result.
 """

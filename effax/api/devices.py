@@ -11,6 +11,8 @@ import numpy as np
 
 from effax import tree
 from effax.arrays.array import Array
+from effax.arrays.config import allowed
+from effax.arrays.conversion import from_numpy
 from effax.arrays.creation import asarray
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.placed import placement
@@ -138,6 +140,11 @@ def _is_none(x: object) -> bool:
 def _put(leaf: object, sharding: Sharding | None, donated: bool, aliased: bool) -> Array:
     if isinstance(leaf, Ref):
         raise IllTyped("device_put of a reference", "arrays", str(leaf.type), "read it: `ref[...]`")
+    if sharding is not None and isinstance(leaf, np.ndarray) and _is_as_stored(leaf):
+        sharding.shard_shape(leaf.shape)
+        if sharding.placement(leaf.ndim) is not None:
+            # The devices copy it.
+            return from_numpy(leaf.view()).placed(sharding)
     made = asarray(leaf)
     if sharding is not None:
         sharding.shard_shape(made.shape)
@@ -148,6 +155,12 @@ def _put(leaf: object, sharding: Sharding | None, donated: bool, aliased: bool) 
         if donated and isinstance(leaf, DeviceArray):
             leaf.delete()
     return made.placed(sharding)
+
+
+def _is_as_stored(x: np.ndarray) -> bool:
+    """Return whether an array of this one has its elements, in their order in memory."""
+    plain = type(x) is np.ndarray and x.dtype.kind in "biufc" and x.flags.carray
+    return plain and allowed(x.dtype, of_value=True) == x.dtype
 
 
 def copy_to_host_async(x: T) -> T:

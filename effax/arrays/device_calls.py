@@ -33,7 +33,7 @@ from effax.lowering.xla import Buffer, Placement
 
 def operand_buffer(x: object, type_: Type, place: Placement) -> Buffer:
     """Return the buffer of an operand with a placement. Raises LeakedTracer."""
-    if type(x) is PlacedArray and x.placed_type.place is place:
+    if type(x) is PlacedArray and x._type.place is place:
         return x.parts
     if isinstance(x, EagerRef):
         x.check_usable()
@@ -63,6 +63,11 @@ def device_call(
     execute, places, n_outs = executable.run, executable.in_places, len(out_types)
     donates = bool(program.donated or positions)
 
+    def run_pure(operands: Sequence[object]) -> list[PlacedArray]:
+        triples = zip(operands, types, places, strict=True)
+        results = execute([operand_buffer(x, t, p) for x, t, p in triples])
+        return [PlacedArray(t, x) for t, x in zip(out_types, results, strict=True)]
+
     def run(operands: Sequence[object]) -> list[PlacedArray]:
         changed = [x for i in positions if isinstance(x := operands[i], EagerRef)]
         ticket = (get_ident(),)
@@ -83,7 +88,7 @@ def device_call(
                 release(changed, ticket)
         return [PlacedArray(t, x) for t, x in zip(out_types, results, strict=False)]
 
-    return run
+    return run if donates else run_pure
 
 
 def _donated_twice() -> LoweringError:

@@ -45,6 +45,7 @@ def placed_type(type_: ArrayType, sharding: Sharding) -> PlacedType:
     Raises IllTyped where the sharding does not divide an array of the type.
     """
     sharding.shard_shape(type_.shape)
+    in_use.several_devices = True
     place = sharding.placement(len(type_.shape))
     assert place is not None, "the sharding is over devices"
     return PlacedType(type_, sharding, place.extended(len(buffer_type(type_).shape)))
@@ -60,24 +61,25 @@ class PlacedArray(DeviceArray):
 
     __slots__ = ("_parts",)
 
+    # Caches find calls by this attribute: other placements have other programs.
+    _type: PlacedType  # type: ignore[assignment]  # that of an array without a placement is its type
+
     def __init__(
         self, placed: PlacedType, parts: Buffer | None, value: np.ndarray | None = None
     ) -> None:
         self._value = value
         self._buffer = None
-        # Caches find calls by this attribute: other placements have other programs.
-        self._type = cast("ArrayType", placed)
-        in_use.several_devices = True
+        self._type = placed
         self._parts = parts
 
     @property
     def placed_type(self) -> PlacedType:
         """Return the type and the sharding."""
-        return cast("PlacedType", self._type)
+        return self._type
 
     @property
     def type(self) -> ArrayType:
-        return self.placed_type.type
+        return self._type.type
 
     @property
     def sharding(self) -> Sharding:

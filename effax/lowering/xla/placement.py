@@ -35,6 +35,10 @@ Index = tuple[slice, ...]
 """The position of a part in the whole array, one slice an axis."""
 
 
+_MOST_SHAPES: Final = 256
+"""The number of shapes for which a placement keeps the indices of its parts."""
+
+
 @final
 class Placement:
     """The parts of an array and the devices that have them. Interned: compare by identity.
@@ -49,7 +53,8 @@ class Placement:
     """
 
     __slots__ = (
-        "_fronts", "_hlo", "devices", "local", "own_devices", "parts", "sharding", "tiles",
+        "_fronts", "_hlo", "_indices", "devices", "local", "own_devices", "parts", "sharding",
+        "tiles",
     )  # fmt: skip
 
     def __init__(
@@ -65,6 +70,7 @@ class Placement:
         # jaxlib describes its devices by another class.
         self.own_devices: Final = cast("list[_jax.Device]", [devices[k] for k in self.local])
         self._fronts: Final[dict[int, _jax.GSPMDSharding]] = {}
+        self._indices: Final[dict[Shape, tuple[Index, ...]]] = {}
 
     @property
     def is_replicated(self) -> bool:
@@ -97,13 +103,18 @@ class Placement:
 
     def indices(self, shape: Shape) -> tuple[Index, ...]:
         """Return where each position's part is in an array of a shape."""
+        known = self._indices.get(shape)
+        if known is not None:
+            return known
         sizes = self.shard_shape(shape)
         found: list[Index] = [()] * len(self.devices)
         for at, having in zip(np.ndindex(*self.tiles), self.parts, strict=True):
             index = tuple([slice(i * n, (i + 1) * n) for i, n in zip(at, sizes, strict=True)])
             for k in having:
                 found[k] = index
-        return tuple(found)
+        if len(self._indices) >= _MOST_SHAPES:
+            self._indices.clear()
+        return self._indices.setdefault(shape, tuple(found))
 
     def replica_ids(self) -> Mapping[int, int]:
         """Return, for each position, its number among the devices that have its part."""
@@ -201,8 +212,10 @@ def put_parts(parts: Mapping[int, np.ndarray], type_: ArrayType, place: Placemen
     """
     from jaxlib import _jax
 
-    type_ = buffer_type(type_)
-    parts = {k: in_buffer(parts[k]) for k in place.local}
+    stored = buffer_type(type_)
+    if stored is not type_:
+        parts = {k: in_buffer(parts[k]) for k in place.local}
+    type_ = stored
     shape = place.shard_shape(type_.shape)
     for k in place.local:
         if parts[k].shape != shape or parts[k].dtype != type_.dtype:
@@ -211,9 +224,11 @@ def put_parts(parts: Mapping[int, np.ndarray], type_: ArrayType, place: Placemen
                 expected=f"{type_.dtype.name}{list(shape)}",
                 found=f"{parts[k].dtype.name}{list(parts[k].shape)}",
             )
-    # Memory that two devices share ends in an error: each gets its own. XLA reads the first of
-    # copies only where all are.
-    own = [np.array(parts[k], order="C") for k in place.local]
+    own = [parts[k] for k in place.local]
+    # XLA copies each part, where all are copies the first; two parts at one address are an error.
+    addresses = {x.__array_interface__["data"][0] for x in own}
+    if len(addresses) < len(own) and not place.is_replicated:
+        own = [np.array(x, order="C") for x in own]
     made: Buffer = _jax.batched_device_put(
         aval_of(type_),
         place.sharding,
