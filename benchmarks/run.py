@@ -16,7 +16,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from measure import QUICK, Case, Effort, Measured, measure
@@ -73,6 +73,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("JAX is not installed; a comparison needs it (pip install 'effax[bench]').")
         return 0
     effort = QUICK if options.quick else Effort()
+    if options.quick and options.on_devices:
+        effort = replace(effort, seconds=0.5)
     sizes = SIZES[:2] if options.quick else SIZES
     depths = 4 if options.quick else DEPTHS
     if not options.on_devices:

@@ -16,15 +16,11 @@ def device_runner(call: Ready, plan: DevicePlan) -> Runner:
     out_types = plan.result_types(call.out_types, places)
     execute = device_call(call.program, call.jaxpr.in_types, out_types)
 
-    consts, aliases, is_leaf, out_tree = (
-        call.consts,
-        len(call.refs) > 1,
-        call.is_leaf,
-        call.out_tree,
-    )
+    consts, is_leaf, out_tree = call.consts, call.is_leaf, call.out_tree
+    has_refs = len(call.refs) > 1
 
     def run(leaves: Sequence[object]) -> object:
-        if aliases:
+        if has_refs:
             check_aliases(call.jaxpr, consts, leaves)
         made = execute([*consts, *leaves] if consts else leaves)
         return made[0] if is_leaf else tree.unflatten(out_tree, made)
