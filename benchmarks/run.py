@@ -144,9 +144,11 @@ def _row(m: Measured) -> Row:
     budget = m.case.budget
     met = None if budget is None else min(m.ratio, m.median_ratio) >= budget
     shown = "" if budget is None else "level" if budget < 1 else f"{budget:g}"
+    ours, theirs = m.least
     return Row(
         m.case.name,
-        *map(_micros, m.least),
+        _micros(ours),
+        _micros(theirs),
         _times(m.ratio),
         _times(m.median_ratio),
         shown,
