@@ -195,7 +195,7 @@ class Writer:
         divided: bool = False,
     ) -> None:
         self._rules = rules
-        self.divided = divided
+        self.divided: bool = divided
         self._symbol = symbol
         self._function = function
         self._token: Val | None = None

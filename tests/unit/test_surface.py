@@ -71,6 +71,8 @@ WITHOUT_A_TYPE: Final = {
     "effax.tree_util.flatten_one_level": STRUCTURE,
     "effax.tree_util.flatten_one_level_with_keys": STRUCTURE,
     "effax.tree_util.register_pytree_with_keys": STRUCTURE,
+    "effax.checkpoint.CheckpointManager": STRUCTURE,
+    "effax.checkpoint.restore": STRUCTURE,
     "effax.custom_derivatives.CustomVJPPrimal": STRUCTURE,
     "effax.custom_derivatives.custom_vjp_primal_tree_values": STRUCTURE,
     "effax.custom_derivatives.zero_from_primal": STRUCTURE,

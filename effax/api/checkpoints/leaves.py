@@ -19,7 +19,7 @@ from effax.ir.types import ArrayType, Shape, array_type
 from effax.lowering import xla
 from effax.lowering.xla.backend import buffer_type
 from effax.lowering.xla.buffers import in_buffer
-from effax.tree import PyTree, PyTreeDef
+from effax.tree import PyTreeDef
 from effax.tree.key_paths import flatten_with_path, keystr
 
 SCALARS: Final = (bool, int, float, complex, str)
@@ -40,7 +40,7 @@ class Taken(NamedTuple):
     own: Sequence[Sequence[Own]]
 
 
-def named_leaves(tree_: PyTree, what: str) -> tuple[dict[str, object], PyTreeDef]:
+def named_leaves(tree_: object, what: str) -> tuple[dict[str, object], PyTreeDef]:
     """Return the leaves of a tree by the expressions of their paths. Raises BadArgument."""
     found, treedef = flatten_with_path(tree_)
     leaves: dict[str, object] = {}
@@ -52,7 +52,7 @@ def named_leaves(tree_: PyTree, what: str) -> tuple[dict[str, object], PyTreeDef
     return leaves, treedef
 
 
-def taken(tree_: PyTree, first: bool, copy: bool) -> Taken:
+def taken(tree_: object, first: bool, copy: bool) -> Taken:
     """Return the contents of a tree now, references included.
 
     Args:

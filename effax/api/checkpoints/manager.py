@@ -54,7 +54,7 @@ class CheckpointManager:
         self._saving: Saving | None = None
 
     def save(
-        self, step: int, tree: PyTree, *, overwrite: bool = False, wait: bool = True
+        self, step: int, tree: object, *, overwrite: bool = False, wait: bool = True
     ) -> Saving:
         """Save the tree of a step, as ``save``, and remove the oldest steps beyond ``keep``.
 
@@ -68,7 +68,7 @@ class CheckpointManager:
         return self._saving
 
     def restore(
-        self, step: int | None = None, *, like: PyTree = None, partial: bool = False
+        self, step: int | None = None, *, like: object = None, partial: bool = False
     ) -> PyTree:
         """Return the tree of a step, by default the latest, as ``restore``.
 

@@ -77,7 +77,7 @@ def _slices(low: np.ndarray, high: np.ndarray) -> Index:
     return tuple([slice(a, b) for a, b in zip(low.tolist(), high.tolist(), strict=True)])
 
 
-def restore(path: str | os.PathLike[str], like: PyTree = None, *, partial: bool = False) -> PyTree:
+def restore(path: str | os.PathLike[str], like: object = None, *, partial: bool = False) -> PyTree:
     """Return the tree of a checkpoint, with the types and shardings of another one.
 
     Each process reads the parts of its devices, from whichever files have them: the mesh, the

@@ -29,7 +29,6 @@ from effax.api.checkpoints.index import (
 from effax.api.checkpoints.leaves import Taken, taken
 from effax.api.checkpoints.processes import Savers, savers
 from effax.ir.errors import EffaxError
-from effax.tree import PyTree
 
 _OF_THIS_FORMAT: Final = re.compile(rf"\d{{5}}-of-\d{{5}}-[0-9a-f]{{16}}{SUFFIX}|{INDEX}(\.new)?")
 _PARTS: Final = "effax.parts"
@@ -73,7 +72,7 @@ class Saving:
 
 
 def save(
-    path: str | os.PathLike[str], tree: PyTree, *, overwrite: bool = False, wait: bool = True
+    path: str | os.PathLike[str], tree: object, *, overwrite: bool = False, wait: bool = True
 ) -> Saving:
     """Save a tree as a checkpoint: a folder that appears whole, or not at all.
 
@@ -110,7 +109,7 @@ def save(
 
 def start_saving(
     folder: Path,
-    tree: PyTree,
+    tree: object,
     processes: Savers,
     overwrite: bool,
     wait: bool,
