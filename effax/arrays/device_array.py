@@ -10,6 +10,7 @@ from effax.arrays.array import Array, ArrayLike
 from effax.arrays.config import config
 from effax.arrays.operators import ops
 from effax.ir.dtypes import FLOAT32, as_key_dtype, is_key_dtype
+from effax.ir.eval.quiet import quietly
 from effax.ir.key_dtype import words_of
 from effax.ir.trace import current_trace
 from effax.ir.types import ArrayType, array_type
@@ -179,8 +180,7 @@ def _augmented(x: DeviceArray, other: ArrayLike, add: np.ufunc) -> Array:
         other = other.numpy()
     elif type(other) is not float:
         return cast("Array", NotImplemented)
-    with np.errstate(all="ignore"):
-        return DeviceArray(np.asarray(add(x.numpy(), other)), type_)
+    return DeviceArray(np.asarray(quietly(add, x.numpy(), other)), type_)
 
 
 def _restored(value: np.ndarray, type_: ArrayType) -> DeviceArray:

@@ -14,12 +14,13 @@ from effax.arrays.complex_order import Operand, compared
 from effax.arrays.config import allowed, config
 from effax.arrays.conversion import as_value
 from effax.arrays.device_array import DeviceArray
+from effax.arrays.devices_in_use import in_use
 from effax.arrays.elementwise_docs import elementwise_doc
 from effax.arrays.promotion import astype
 from effax.arrays.traced_array import TracedArray
 from effax.ir import prims as p
-from effax.ir.build import typing_of
-from effax.ir.dtypes import DType, family, is_complex, is_inexact_dtype
+from effax.ir.dtypes import BOOL, DType, family, is_complex, is_inexact_dtype
+from effax.ir.eval.quiet import quietly
 from effax.ir.primitive import Primitive
 from effax.ir.syntax import Atom, Lit
 from effax.ir.trace import Trace, current_trace
@@ -128,11 +129,16 @@ def _binary(
             if ins is not None:
                 return TracedArray(trace, trace.emit(prim, ins)[0])
         elif type(x1) is DeviceArray and type(x2) is DeviceArray:
-            type_ = x1.type
-            if type_ is x2.type and kept[type_.dtype]:
-                with np.errstate(all="ignore"):
-                    value = np.asarray(type(prim).ufunc(x1.numpy(), x2.numpy()))
-                return DeviceArray(value, typing_of(prim, (type_, type_)).outs[0])  # type: ignore[arg-type]  # an array's type
+            type_ = x1._type
+            if (
+                type_ is x2._type
+                and kept[type_.dtype]
+                and not (config.watched or in_use.several_devices)
+            ):
+                (value,) = quietly(prim.evaluate, x1.numpy(), x2.numpy())
+                return DeviceArray(
+                    value, array_type(type_.shape, BOOL) if prim.predicate else type_
+                )
         dtype, weak = dtyping(*pr.common_dtype((x1, x2), name))
         return apply(prim, *pr.brought_together((x1, x2), name, dtype, weak))
 
@@ -145,10 +151,17 @@ def _unary(prim: p.Elementwise, name: str, dtyping: Dtyping) -> UnaryFunction:
     kept = _Kept(prim, dtyping)
 
     def function(x: ArrayLike, /) -> Array:
+        trace = current_trace()
         if type(x) is TracedArray:
-            trace = current_trace()
             if trace is not None and x.owner is trace and kept[x.atom.type.dtype]:
                 return TracedArray(trace, trace.emit(prim, (x.atom,))[0])
+        elif trace is None and type(x) is DeviceArray:
+            type_ = x._type
+            if kept[type_.dtype] and not (config.watched or in_use.several_devices):
+                (value,) = quietly(prim.evaluate, x.numpy())
+                return DeviceArray(
+                    value, array_type(type_.shape, BOOL) if prim.predicate else type_
+                )
         dtype, weak = dtyping(*pr.operand_kind(x, f"the operand of {name}"))
         return bind1(prim, pr.typed(x, dtype, weak, f"the operand of {name}"))
 
