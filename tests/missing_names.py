@@ -34,7 +34,6 @@ INSTEAD: Final[Mapping[str, str]] = {
     "jax.experimental.jax2tf": "`effax.export`, or `effax.lowering.lower`: a StableHLO module",
     "jax.experimental.key_reuse": "nothing: keys may be used again",
     "jax.experimental.layout": "nothing: XLA chooses layouts",
-    "jax.experimental.multihost_utils": "`jax.lax` collectives in `jax.shard_map`",
     "jax.experimental.overlap": "nothing: XLA schedules collectives",
     "jax.experimental.pallas": "a [primitive](primitives.md), with its lowering to StableHLO",
     "jax.experimental.profiler": "`jax.profiler`",

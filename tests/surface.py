@@ -101,6 +101,7 @@ MODULES: Final = (
     "effax.experimental.compilation_cache.compilation_cache",
     "effax.experimental.jet",
     "effax.experimental.mesh_utils",
+    "effax.experimental.multihost_utils",
     "effax.experimental.ode",
     "effax.experimental.pjit",
     "effax.experimental.serialize_executable",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from threading import get_ident
 from typing import cast
 
@@ -15,9 +16,18 @@ from effax.arrays.conversion import as_value
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.device_plan import device_plan
 from effax.arrays.exclusive import release, take
-from effax.arrays.placed_array import PlacedArray, PlacedType, placed_types, put_value
+from effax.arrays.mesh import Mesh
+from effax.arrays.placed_array import (
+    PlacedArray,
+    PlacedType,
+    placed_array,
+    placed_type,
+    placed_types,
+    put_value,
+)
 from effax.arrays.placed_ref import PlacedRef
 from effax.arrays.ref import EagerRef, Ref
+from effax.arrays.sharding import NamedSharding, PartitionSpec, Sharding
 from effax.arrays.traced_array import TracedArray
 from effax.ir.edit.operations import equation
 from effax.ir.errors import LoweringError
@@ -45,10 +55,71 @@ def operand_buffer(x: object, type_: Type, place: Placement) -> Buffer:
     else:
         array = as_value(x)
         assert isinstance(array, DeviceArray), "an operand of a call has a value"
-        value = array.numpy()
+        value = whole_value(array)
     inner = type_.inner if isinstance(type_, RefType) else type_
     assert isinstance(inner, ArrayType), "a program has arrays and references"
     return put_value(value, inner, place)
+
+
+def whole_value(x: DeviceArray) -> np.ndarray:
+    """Return the value of an array; of one with parts in other processes, all call it."""
+    if not isinstance(x, PlacedArray) or x.is_readable:
+        return x.numpy()
+    source = _over_own_mesh(x)
+    sharding = source.sharding
+    assert isinstance(sharding, NamedSharding), "a mesh of the parts was made"
+    return _moved(source, sharding.with_spec(PartitionSpec())).numpy()
+
+
+def with_sharding(x: DeviceArray, sharding: Sharding) -> PlacedArray:
+    """Return an array with a sharding over devices; if it has it already, itself.
+
+    Where the devices are of several processes, all call it, with the same value.
+
+    Raises:
+        IllTyped: the sharding does not divide it.
+        ProcessesDiffer: the processes have other values.
+    """
+    place = placed_type(x.type, sharding).place
+    members = xla.spanning(place.devices)
+    if members is None or (isinstance(x, PlacedArray) and x.placed_type.place is place):
+        return placed_array(x, sharding)
+    if not isinstance(x, PlacedArray) or x.is_fully_addressable:
+        value = np.ascontiguousarray(x.numpy())
+        members.agree("places an array", f"{x.type}, {sha256(value.tobytes()).hexdigest()}")
+        return placed_array(x, sharding)
+    if isinstance(x.sharding, NamedSharding) and x.placed_type.place.devices == place.devices:
+        return _moved(x, sharding)
+    return placed_array(DeviceArray(whole_value(x), x.type), sharding)
+
+
+def _moved(x: PlacedArray, sharding: Sharding) -> PlacedArray:
+    """Return an array with another sharding over the same devices, by a program on them."""
+    v = Var(0, x.type)
+    plan = device_plan(Jaxpr([v], [], [v]), [x], (), [sharding], "device_put")
+    assert plan is not None, "an array over several devices has a plan"
+    program = unsafe_perform_io(compile_program(Jaxpr([v], [], [v]), layout=plan.layout).unwrap())
+    types = plan.result_types([x.type], program.executable.out_places)
+    return device_call(program, [x.type], types)([x])[0]
+
+
+def _over_own_mesh(x: PlacedArray) -> PlacedArray:
+    """Return the array over a mesh; one of its parts for a placement that none in use describes.
+
+    No device sends its part: the mesh has the devices in the order of the parts.
+    """
+    place = x.placed_type.place
+    if isinstance(x.sharding, NamedSharding):
+        return x
+    order = [k for having in place.parts for k in having]
+    grid = np.empty(len(order), object)
+    grid[:] = [place.devices[k] for k in order]
+    tiles = place.tiles[: x.ndim]
+    names = [f"parts{d}" for d in range(len(tiles))]
+    mesh = Mesh(grid.reshape(*tiles, -1), [*names, "copies"])
+    made = placed_type(x.type, NamedSharding(mesh, PartitionSpec(*names)))
+    parts = {i: xla.read_part(x.parts, place, k) for i, k in enumerate(order) if k in place.local}
+    return PlacedArray(made, xla.put_parts(parts, x.parts.aval.array_type, made.place))
 
 
 def device_call(

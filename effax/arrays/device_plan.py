@@ -134,6 +134,11 @@ def device_plan(
     shardings = [s for _, s in found]
     meshes = tuple(dict.fromkeys([s.mesh for s in shardings if isinstance(s, NamedSharding)]))
     places = [_place(s if s is not None else t) for s, t in zip(own, wanted, strict=True)]
+    if meshes and xla.spanning(devices) is not None:
+        # What has no placement is whole in each process, which can then read a reference again.
+        whole = MeshPlace(meshes[0].axes, ())
+        pairs = zip(own, places, strict=True)
+        places = [whole if s is None and place is None else place for s, place in pairs]
     layout = DeviceLayout(devices, tuple(places), tuple(map(_place, results)))
     return DevicePlan(layout, meshes, tuple(results))
 

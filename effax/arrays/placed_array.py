@@ -197,18 +197,18 @@ class PlacedArray(DeviceArray):
         )
 
     @property
-    def _is_readable(self) -> bool:
-        """Return whether this process has the whole value."""
+    def is_readable(self) -> bool:
+        """Return whether this process has the whole value, if only in parts."""
         place = self.placed_type.place
         return place.is_local or (place.is_replicated and bool(place.local))
 
     def __repr__(self) -> str:
-        if self._is_readable:
+        if self.is_readable:
             return super().__repr__()
         return f"Array(shape={self.shape}, dtype={self.dtype})"
 
     def __str__(self) -> str:
-        return super().__str__() if self._is_readable else repr(self)
+        return super().__str__() if self.is_readable else repr(self)
 
 
 def placed_types(leaves: Sequence[object]) -> tuple[PlacedType | None, ...]:

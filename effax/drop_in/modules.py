@@ -36,6 +36,7 @@ PUBLIC: Final = (
     "jax.experimental.compilation_cache.compilation_cache",
     "jax.experimental.jet",
     "jax.experimental.mesh_utils",
+    "jax.experimental.multihost_utils",
     "jax.experimental.ode",
     "jax.experimental.pjit",
     "jax.experimental.serialize_executable",

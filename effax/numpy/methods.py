@@ -7,9 +7,8 @@ from importlib import import_module
 from effax.arrays import creation, promotion, ref_functions, shapes
 from effax.arrays.at import At
 from effax.arrays.constraint import constrain
-from effax.arrays.device_calls import apply_on_devices, run_on_devices
+from effax.arrays.device_calls import apply_on_devices, run_on_devices, with_sharding
 from effax.arrays.operators import Operators, install
-from effax.arrays.placed_array import placed_array
 from effax.arrays.ref_view import RefAt
 from effax.lax import bits, control
 from effax.numpy import (
@@ -73,7 +72,7 @@ install(
         multiply=ufuncs.multiply,
         negative=ufuncs.negative,
         not_equal=ufuncs.not_equal,
-        placed_array=placed_array,
+        placed_array=with_sharding,
         power=arithmetic.power,
         prod=reduce.prod,
         ptp=reduce.ptp,

@@ -33,6 +33,7 @@ from effax.lowering.xla.backend import (
     own_devices,
     platform_version,
     set_num_devices,
+    spanning,
     start,
     this_process,
 )
@@ -133,6 +134,7 @@ __all__ = [
     "replicated",
     "set_num_devices",
     "signature",
+    "spanning",
     "start",
     "this_process",
     "to_dlpack",

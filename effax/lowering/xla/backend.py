@@ -236,9 +236,20 @@ def this_process() -> int:
 
 
 def spanning(devices: tuple[Device, ...]) -> Group | None:
-    """Return the group of processes, if devices are of several; else None."""
+    """Return the group of processes, if devices are of several; else None.
+
+    Raises ProcessError where none of the devices is of this process: XLA would not notice.
+    """
     here = this_process()
-    return group() if any(d.process_index != here for d in devices) else None
+    others = [d for d in devices if d.process_index != here]
+    if others and len(others) == len(devices):
+        raise ProcessError(
+            "none of the devices of an array or a program is of this process",
+            expected=f"a device of process {here} among them",
+            found=f"devices {[d.id for d in devices]}",
+            remedy="use a mesh of `effax.devices()`, or of `effax.local_devices()`",
+        )
+    return group() if others else None
 
 
 def own_devices() -> tuple[Device, ...]:

@@ -24,6 +24,7 @@ from effax.lowering.xla.backend import (
     buffer_type,
     device_list,
     new_handler,
+    spanning,
 )
 from effax.lowering.xla.buffers import in_buffer, unreadable
 
@@ -209,6 +210,7 @@ def put_parts(parts: Mapping[int, np.ndarray], type_: ArrayType, place: Placemen
 
     Raises:
         IllTyped: a part has another shape or dtype.
+        ProcessError: none of the devices is of this process.
     """
     from jaxlib import _jax
 
@@ -216,6 +218,7 @@ def put_parts(parts: Mapping[int, np.ndarray], type_: ArrayType, place: Placemen
     if stored is not type_:
         parts = {k: in_buffer(parts[k]) for k in place.local}
     type_ = stored
+    spanning(place.devices)
     shape = place.shard_shape(type_.shape)
     for k in place.local:
         if parts[k].shape != shape or parts[k].dtype != type_.dtype:
