@@ -54,7 +54,7 @@ MEMBER = """
 import os, sys
 import effax, effax.numpy as jnp
 address, rank = sys.argv[1], int(sys.argv[2])
-effax.distributed.initialize(address, 2, rank, heartbeat_timeout_seconds=4)
+effax.distributed.initialize(address, 2, rank, heartbeat_timeout_seconds=12)
 mesh = effax.make_mesh((2,), ("x",))
 x = effax.device_put(jnp.arange(2.0), effax.NamedSharding(mesh, effax.P("x")))
 step = effax.jit(jnp.sum)
