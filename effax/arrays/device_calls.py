@@ -37,7 +37,7 @@ from effax.ir.syntax import Atom, Jaxpr, Lit, Var
 from effax.ir.trace import leak_error
 from effax.ir.types import ArrayType, RefType, Type
 from effax.lowering import xla
-from effax.lowering.program import CallsPython, CompiledProgram, compile_program
+from effax.lowering.program import CompiledProgram, compile_program
 from effax.lowering.xla import Buffer, Placement
 
 
@@ -210,11 +210,11 @@ def _compiled(
         return None
     made = compile_program(jaxpr, layout=plan.layout)
     if not is_successful(made):
-        error = unsafe_perform_io(made.failure())
-        if isinstance(error, CallsPython):
-            return None
-        raise error
+        raise unsafe_perform_io(made.failure())
     program = unsafe_perform_io(made.unwrap())
+    if program.executable.calls_python:
+        # Each device would call the function.
+        return None
     types = cast("tuple[ArrayType, ...]", jaxpr.out_types)
     chosen = program.executable.out_places[: len(types)]
     return device_call(program, jaxpr.in_types, plan.result_types(types, chosen))

@@ -22,6 +22,7 @@ def custom_call(
     columns_first: int = NEVER,
     in_place: tuple[int, int] | None = None,
     has_side_effects: bool = False,
+    attributes: Sequence[str] = (),
 ) -> str:
     """Return the right-hand side of a call.
 
@@ -33,22 +34,24 @@ def custom_call(
         columns_first: arrays of at least this many axes are column-major in the last two.
         in_place: the position of an operand, and of the result that may reuse its buffer.
         has_side_effects: whether XLA may neither remove nor repeat the call.
+        attributes: further attributes of the operation.
     """
     names = ", ".join([name for name, _ in operands])
     taken = ", ".join([tensor(t) for _, t in operands])
     given = ", ".join([tensor(t) for t in types])
     ins = ", ".join([_layout(t.shape, columns_first) for _, t in operands])
     outs = ", ".join([_layout(t.shape, columns_first) for t in types])
-    attributes = [
+    every = [
         "api_version = 4 : i32",
         f"backend_config = {{{', '.join(options)}}}",
         *["has_side_effect = true"] * has_side_effects,
         f"operand_layouts = [{ins}]",
         *([] if in_place is None else [_aliases(*in_place, len(types))]),
         f"result_layouts = [{outs}]",
+        *attributes,
     ]
     called = f"stablehlo.custom_call @{target}({names})"
-    return f"{called} {{{', '.join(attributes)}}} : ({taken}) -> ({given})"
+    return f"{called} {{{', '.join(every)}}} : ({taken}) -> ({given})"
 
 
 def _aliases(operand: int, result: int, n_results: int) -> str:

@@ -200,8 +200,6 @@ def compile_program(
     try:
         done, module = stablehlo_of(jaxpr, rules=native_rules(), donated=donated, layout=layout)
         check_levels(done.jaxpr, xla.max_nesting())
-        if module.host_calls and layout is not None and len(layout.devices) > 1:
-            raise _calls_python(layout)
         make = partial(
             xla.compile_module,
             module.text,
@@ -220,20 +218,6 @@ def compile_program(
     program = CompiledProgram(jaxpr, done, module, executable, used)
     _cache.keep(key, program)
     return IOSuccess(program)
-
-
-class CallsPython(LoweringError):
-    """A program on several devices calls a Python function."""
-
-
-def _calls_python(layout: DeviceLayout) -> CallsPython:
-    # An exception in a call, while other devices wait in a collective, would hang the process.
-    return CallsPython(
-        "a program on several devices calls a Python function",
-        expected="callbacks and prints in programs on one device",
-        found=f"a program on {len(layout.devices)} devices",
-        remedy="call it outside of the jitted function, on its results",
-    )
 
 
 def run_program(

@@ -38,6 +38,7 @@ from effax.lowering.layout import Meshes, MeshPlace
 from effax.lowering.mlir_text import tensor
 from effax.lowering.rules.reduce import operation
 from effax.lowering.rules.shard import batched
+from effax.lowering.tokens import OnEachDevice, TokenCall, has_token_calls
 from effax.lowering.writer import LoweringRules, Val, Writer
 
 
@@ -77,6 +78,8 @@ def bound_to(jaxpr: Jaxpr, manual: Axes, mesh: Axes) -> Jaxpr:
 
     def bound(eqn: Eqn) -> Primitive:
         prim = eqn.prim
+        if isinstance(prim, TokenCall):
+            return OnEachDevice(prim.prim)
         if isinstance(prim, c.Collective):
             return OnDevices(prim, mesh, manual) if prim.axis.name in names else prim
         if isinstance(prim, ShardMap | ShardingConstraint) and prim.grid is not None:
@@ -94,7 +97,10 @@ def bound_to(jaxpr: Jaxpr, manual: Axes, mesh: Axes) -> Jaxpr:
             types = cast("tuple[ArrayType, ...]", tuple([a.type for a in eqn.ins]))
             prim = Jit(batched(prim, types), prim.name)
         inner = prim.subjaxprs()
-        if not any(grids_in(j) or any(a.name in names for a in j.free_axes) for j in inner):
+        if not any(
+            grids_in(j) or has_token_calls(j) or any(a.name in names for a in j.free_axes)
+            for j in inner
+        ):
             return prim
         return prim.with_subjaxprs([bound_to(j, manual, mesh) for j in inner])
 

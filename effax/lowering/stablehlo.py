@@ -40,7 +40,15 @@ from effax.lowering.rules.default import DEFAULT
 from effax.lowering.spmd import device_rules
 from effax.lowering.subbyte import in_bytes
 from effax.lowering.tokens import TokenCall
-from effax.lowering.writer import HostCall, LoweringRules, Name, Splat, TextTemplate, Writer
+from effax.lowering.writer import (
+    FIRST_DEVICE,
+    HostCall,
+    LoweringRules,
+    Name,
+    Splat,
+    TextTemplate,
+    Writer,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +122,7 @@ class _Lowering:
     def __init__(self, rules: LoweringRules, layout: DeviceLayout | None = None) -> None:
         self.meshes = Meshes()
         self.layout = layout
+        self.divided = layout is not None and len(layout.devices) > 1
         self.rules = rules if layout is None else device_rules(rules, self.meshes)
         self.templates: dict[tuple[object, ...], TextTemplate] = {}
         self.symbols: dict[Jaxpr, str] = {}
@@ -135,7 +144,10 @@ class _Lowering:
         for inner in self.waiting:
             head = f"private @{self.symbols[inner]}"
             parts.append(self.function(ordered(in_place(inner)), head, {}, {}))
-        parts = [f"module @{_symbol(name)} {{\n", self.meshes.text(), *parts, "}\n"]
+        meshes = self.meshes.text()
+        if self.divided and self.host_calls:
+            meshes += FIRST_DEVICE
+        parts = [f"module @{_symbol(name)} {{\n", meshes, *parts, "}\n"]
         return Module("".join(parts), in_types, out_types, aliases, tuple(self.host_calls))
 
     def attributes(
@@ -197,7 +209,7 @@ class _Lowering:
         try:
             operands = [(a.type, isinstance(a, Lit)) for a in eqn.ins]
             types = cast("list[tuple[ArrayType, bool]]", operands)
-            w = Writer(self.rules, self.symbol, types, self.host_call, self.layout is not None)
+            w = Writer(self.rules, self.symbol, types, self.host_call, self.divided)
             outs = w.apply(eqn.prim, *w.ins)
         except EffaxError as error:
             source = None if eqn.source is None else str(eqn.source)

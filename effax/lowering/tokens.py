@@ -108,12 +108,31 @@ def ordering_rules() -> RuleSet:
     return DEFAULT_RULES.extend(WithToken, rules)
 
 
+@dataclass(frozen=True, slots=True)
+class OnEachDevice(TokenCall):
+    """A call after a token that each device makes."""
+
+
+@memoize(maxsize=1024)
+def has_token_calls(jaxpr: Jaxpr) -> bool:
+    """Return whether a program or a subjaxpr has calls after a token."""
+    return any(
+        isinstance(eqn.prim, TokenCall) or any(map(has_token_calls, eqn.prim.subjaxprs()))
+        for eqn in jaxpr.eqns
+    )
+
+
+def each_device_call(w: Writer, prim: OnEachDevice, ins: Sequence[Val]) -> Sequence[Val]:
+    w.each_device = True
+    return w.token_call(prim.prim, ins[0], ins[1:])
+
+
 def token_call(w: Writer, prim: TokenCall, ins: Sequence[Val]) -> Sequence[Val]:
     """Lower the wrapped primitive by its own rule, after the token."""
     return w.token_call(prim.prim, ins[0], ins[1:])
 
 
-TOKENS: Final = NO_RULES.extend(TokenCall, token_call)
+TOKENS: Final = NO_RULES.extend(TokenCall, token_call).extend(OnEachDevice, each_device_call)
 
 
 def thread_token(jaxpr: Jaxpr, rules: LoweringRules) -> Jaxpr:

@@ -29,6 +29,9 @@ from effax.lowering.subbyte import OnBytes, byte_type, from_bytes, has_subbytes,
 HostCall = Callable[..., Sequence[Value]]
 """A function of NumPy arrays."""
 
+FIRST_DEVICE: Final = "  sdy.mesh @first = <[], device_ids=[0]>\n"
+"""The mesh of the device on which a call with a side effect runs."""
+
 TOKEN: Final = array_type((), INT32)
 """The type of the token, which represents all side effects so far; its value is not used."""
 
@@ -170,7 +173,8 @@ class TextTemplate(NamedTuple):
 class Writer:
     """The text of one equation while a rule writes it.
 
-    ``divided`` is true in a module for several devices, over which the compiler divides arrays.
+    ``divided`` is true in a module for several devices, over which the compiler divides arrays;
+    ``each_device`` while an equation is for one of them.
     """
 
     __slots__ = (
@@ -183,6 +187,7 @@ class Writer:
         "_symbol",
         "_token",
         "divided",
+        "each_device",
         "ins",
     )
 
@@ -196,6 +201,7 @@ class Writer:
     ) -> None:
         self._rules = rules
         self.divided: bool = divided
+        self.each_device: bool = False
         self._symbol = symbol
         self._function = function
         self._token: Val | None = None
@@ -330,11 +336,20 @@ class Writer:
             both = zip(stored, types, strict=True)
             return tuple([from_bytes(self.apply1, x, t) for x, t in both])
         if self._token is None:
-            return self.op(_host_call(self._function(function), ins, types, False), *types)
-        number = self._function(AfterToken(function))
-        text = _host_call(number, [self._token, *ins], [TOKEN, *types], True)
+            number = self._function(self._called(function, types))
+            return self.op(_host_call(number, ins, types, None), *types)
+        number = self._function(self._called(AfterToken(function), [TOKEN, *types]))
+        once = self.divided and not self.each_device
+        places = [_on_first([TOKEN, *types])] if once else []
+        text = _host_call(number, [self._token, *ins], [TOKEN, *types], places)
         self._token, *outs = self.op(text, TOKEN, *types)
         return tuple(outs)
+
+    def _called(self, function: HostCall, types: Sequence[ArrayType]) -> HostCall:
+        """Return the function; on several devices, one that returns zeros where it raises."""
+        if self.divided:
+            return xla.Total(function, tuple(types))
+        return function
 
     def token_call(self, prim: Primitive, token: Val, ins: Sequence[Val]) -> tuple[Val, ...]:
         """Write an equation with side effects, after ``token``.
@@ -413,13 +428,29 @@ def _marked(mark: str, type_: ArrayType, literal: bool = False) -> Val:
     return Val(f"%{_MARK}{mark}{_MARK}", type_, literal)
 
 
+def _on_first(types: Sequence[ArrayType]) -> str:
+    """Return the attribute that places results on the first device."""
+    each = ", ".join([f"<@first, [{', '.join(['{}'] * len(t.shape))}]>" for t in types])
+    return f"sdy.sharding = #sdy.sharding_per_value<[{each}]>"
+
+
 def _host_call(
-    number: int, ins: Sequence[Val], types: Sequence[ArrayType], has_side_effects: bool
+    number: int, ins: Sequence[Val], types: Sequence[ArrayType], effect: Sequence[str] | None
 ) -> str:
-    """Return a call of the module's Python function of that index, on row-major arrays."""
+    """Return a call of the module's Python function of that index, on row-major arrays.
+
+    One with a side effect has attributes, or none; ``effect`` is None for another.
+    """
     operands = [(x.name, x.type) for x in ins]
     options = [f"index = {number} : ui64"]
-    return custom_call(xla.HOST_TARGET, operands, types, options, has_side_effects=has_side_effects)
+    return custom_call(
+        xla.HOST_TARGET,
+        operands,
+        types,
+        options,
+        has_side_effects=effect is not None,
+        attributes=effect or (),
+    )
 
 
 def _picker(order: Sequence[int]) -> Pick:

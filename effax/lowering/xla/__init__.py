@@ -60,7 +60,7 @@ from effax.lowering.xla.executable import (
     load_executable,
 )
 from effax.lowering.xla.host import TARGET as HOST_TARGET
-from effax.lowering.xla.host import effects_barrier
+from effax.lowering.xla.host import Total, effects_barrier
 from effax.lowering.xla.host import parsed as module_of
 from effax.lowering.xla.lapack import has_lapack, lapack_target
 from effax.lowering.xla.memory import MemoryStats
@@ -92,6 +92,7 @@ __all__ = [
     "Optimization",
     "Placement",
     "Run",
+    "Total",
     "aval_of",
     "backend",
     "block",

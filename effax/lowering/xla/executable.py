@@ -23,7 +23,7 @@ from effax.lowering.xla.backend import (
     handler_of,
     spanning,
 )
-from effax.lowering.xla.host import HostCall, HostCalls, parsed, running
+from effax.lowering.xla.host import HostCall, HostCalls, counted, parsed, running
 from effax.lowering.xla.lapack import prepare_for
 from effax.lowering.xla.memory import MemoryStats, trim
 from effax.lowering.xla.placement import Placement, handler_at, places_of
@@ -101,8 +101,8 @@ class Executable:
             found, devices, out_types if devices else ()
         )
         self._host_calls = host_calls
-        made = _host_runner(self, host_calls) if host_calls is not None else None
-        self.run: Final = made or (_device_runner(self) if devices else _runner(self))
+        made = _host_runner(self, host_calls) if host_calls and len(devices) < 2 else None
+        self.run: Final = made or (_device_runner(self, host_calls) if devices else _runner(self))
         self._subscripted: list[_Subscripted] = []
         plain = host_calls is None and not devices
         self.run_whole: Final = _whole_runner(self) if plain else self.run
@@ -198,7 +198,7 @@ def _runner(executable: Executable) -> Run:
     return run
 
 
-def _device_runner(executable: Executable) -> Run:
+def _device_runner(executable: Executable, calls: HostCalls | None) -> Run:
     """Return the call of a program on other devices than the first one alone.
 
     XLA returns before it is done, and with jaxlib 0.10 many calls under way would never end. It
@@ -215,15 +215,18 @@ def _device_runner(executable: Executable) -> Run:
             if buffer._sharding is not sharding or buffer.is_deleted():
                 raise _misplaced(buffer)
         try:
-            results: list[Buffer] = execute(buffers).consume_with_handlers(handlers)
+            made = execute(buffers, with_tokens=calls is not None)
+            results: list[Buffer] = made.consume_with_handlers(handlers)
             wait(results)
         except EffaxError:
             raise
         except RuntimeError as error:
             raise _not_run(n_args, buffers, error) from error
+        if calls is not None:
+            calls.finish(made)
         return results
 
-    return run
+    return run if calls is None else counted(run)
 
 
 def _waiting(devices: tuple[Device, ...]) -> Callable[[Sequence[Buffer]], None]:

@@ -11,17 +11,23 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from threading import Condition, get_ident
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, TypeVar, final
 
 import numpy as np
 
 from effax.ir.state import cached
+from effax.ir.types import ArrayType
+from effax.lazy.dataclasses import dataclass
 
 if TYPE_CHECKING:
+    from jaxlib import _jax
     from jaxlib.mlir import ir
 
 TARGET: Final = "xla_ffi_python_cpu_callback"
 """The custom call by which XLA's CPU runtime calls the Python function of attribute ``index``."""
+
+S = TypeVar("S")
+T = TypeVar("T")
 
 HostCall = Callable[..., Sequence[np.ndarray]]
 
@@ -33,6 +39,25 @@ class _Failed(RuntimeError):
 
     def __init__(self, number: int) -> None:
         super().__init__(f"effax host call {number} failed")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Total:
+    """A function of a program on several devices: where it raises, it returns zeros.
+
+    Devices that wait for this one would wait without end. The call raises at its end.
+    """
+
+    function: HostCall
+    types: tuple[ArrayType, ...]
+
+    def __call__(self, *args: object) -> Sequence[np.ndarray]:
+        return self.function(*args)
+
+    def zeros(self) -> tuple[np.ndarray, ...]:
+        """Return a result of each type."""
+        return tuple([np.zeros(t.shape, t.dtype) for t in self.types])
 
 
 @final
@@ -54,9 +79,19 @@ class HostCalls:
             except BaseException as error:  # noqa: BLE001  raised again where the call fails
                 number = next(self._numbers)
                 self._raised[number] = error
+            if isinstance(function, Total):
+                return function.zeros()
             raise _Failed(number)
 
         return guarded
+
+    def finish(self, made: _jax.ExecuteResults) -> None:
+        """Wait for the side effects of a call on several devices; raise its first exception."""
+        made.consume_token().block_until_ready()
+        found = self._raised.pop(min(self._raised)) if self._raised else None
+        self._raised.clear()
+        if found is not None:
+            raise found
 
     def raised(self, message: str) -> BaseException | None:
         """Return the exception that made a call fail, from XLA's message."""
@@ -95,6 +130,16 @@ class _Running:
 
 
 running: Final = _Running()
+
+
+def counted(run: Callable[[S], T]) -> Callable[[S], T]:
+    """Return a function whose calls count as running."""
+
+    def inner(argument: S) -> T:
+        with running.one():
+            return run(argument)
+
+    return inner
 
 
 def effects_barrier() -> None:

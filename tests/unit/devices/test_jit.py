@@ -194,20 +194,51 @@ def test_meshes_of_other_axes_over_the_same_devices() -> None:
     np.testing.assert_array_equal(y, 2 * X)
 
 
-def test_a_program_on_several_devices_calls_no_python() -> None:
+def test_programs_on_several_devices_call_python(capsys: Any) -> None:
     def f(a: Any) -> Any:
         jax.debug.print("{}", a.sum())
+        jax.debug.print("{}", a.max(), ordered=True)
         return a * 2
 
-    with pytest.raises(LoweringError, match="calls a Python function"):
-        jax.jit(f)(placed("x"))
+    y = jax.jit(f)(placed("x"))
+    np.testing.assert_array_equal(y, 2 * X)
+    assert capsys.readouterr().out.split() == ["496.0", "31.0"]
+    assert y.sharding == over("x")
     one = jax.device_put(X, jax.devices()[2])
     np.testing.assert_array_equal(jax.jit(f)(one), 2 * X)
     np.testing.assert_array_equal(f(placed("x")), 2 * X)
-    doubled = jax.pure_callback(
-        lambda a: 2 * a, jax.ShapeDtypeStruct((8, 4), "float32"), placed("x")
-    )
-    np.testing.assert_array_equal(doubled, 2 * X)
+    shape = jax.ShapeDtypeStruct((8, 4), "float32")
+    double = lambda x: jax.pure_callback(lambda a: 2 * a, shape, x)  # noqa: E731
+    for way in (double, jax.jit(double)):
+        np.testing.assert_array_equal(way(placed("x")), 2 * X)
+
+
+def test_each_device_calls_python_in_shard_map_and_an_exception_ends_the_call() -> None:
+    seen: list[float] = []
+
+    def part(a: Any) -> Any:
+        seen.append(float(a.sum()))
+        if len(seen) > 8:
+            raise KeyError("mine")
+        return a
+
+    def own(a: Any) -> Any:
+        return lax.psum(jax.pure_callback(part, jax.ShapeDtypeStruct(a.shape, a.dtype), a), "x")
+
+    run = jax.jit(jax.shard_map(own, mesh=GRID, in_specs=P("x", "y"), out_specs=P(None, "y")))
+    np.testing.assert_allclose(run(X), X.reshape(4, 2, 4).sum(0))
+    assert sorted(seen) == sorted(X.reshape(4, 2, 2, 2).sum((1, 3)).ravel())
+    ref = jax.new_ref(placed("x"))
+
+    @jax.jit
+    def update(ref: Any) -> None:
+        ref[...] = ref[...] + run(ref[...]).sum()
+
+    with pytest.raises(KeyError, match="mine"):
+        update(ref)
+    np.testing.assert_array_equal(ref[...], X)
+    seen.clear()
+    np.testing.assert_allclose(run(X), X.reshape(4, 2, 4).sum(0))
 
 
 def test_programs_on_devices_are_kept_in_a_directory(tmp_path: Any) -> None:

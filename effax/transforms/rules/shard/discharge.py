@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from effax.effects import Accum, ArgIndex, Read, Write
 from effax.ir.dtypes import family
-from effax.ir.prims import Add, Psum, ShardMap
+from effax.ir.prims import Add, Pmax, Psum, ShardMap
 from effax.ir.prims.common.operands import NUMBERS
 from effax.ir.syntax import Atom
 from effax.ir.types import RefType, Type, array_type, ref_type
@@ -41,12 +41,15 @@ def shard_map_discharge(
 
 def _is_apart(prim: ShardMap, position: int) -> bool:
     """Return whether no device sees what others do to a reference."""
-    own = prim.jaxpr.effects.on(ArgIndex(position))
-    adds = any(isinstance(e, Accum) for e in own)
-    if not adds or not prim.unnamed(prim.in_specs[position]):
+    if not _adds(prim, position) or not prim.unnamed(prim.in_specs[position]):
         return True
     summed = family(prim.jaxpr.binders[position].type.dtype) in NUMBERS
+    own = prim.jaxpr.effects.on(ArgIndex(position))
     return summed and not any(isinstance(e, Read | Write) for e in own)
+
+
+def _adds(prim: ShardMap, position: int) -> bool:
+    return any(isinstance(e, Accum) for e in prim.jaxpr.effects.on(ArgIndex(position)))
 
 
 def _discharged_inside(b: RuleBuilder, prim: ShardMap, ins: Sequence[Atom]) -> DischargeOut:
@@ -56,11 +59,13 @@ def _discharged_inside(b: RuleBuilder, prim: ShardMap, ins: Sequence[Atom]) -> D
         i: prim.unnamed(prim.in_specs[i]) for i in inner.changed if prim.unnamed(prim.in_specs[i])
     }
     body = RuleBuilder(b.rules, inner.jaxpr.in_types)
-    args = [zeros(body, v.type) if i in shared else v for i, v in enumerate(body.binders)]
+    summed = {i for i in shared if _adds(prim, i)}
+    args = [zeros(body, v.type) if i in summed else v for i, v in enumerate(body.binders)]
     outs = body.inline_jaxpr(inner.jaxpr, args)
     for k, i in enumerate(inner.changed, inner.n_outs):
         for axis in shared.get(i, ()):
-            outs[k] = body(Psum(axis), outs[k])
+            # The token of side effects alone is written by all; its value is not used.
+            outs[k] = body(Psum(axis) if i in summed else Pmax(axis), outs[k])
     made = replace(
         prim,
         jaxpr=body.finish(outs, prim.jaxpr.n_consts, prim.jaxpr.names),
@@ -68,7 +73,7 @@ def _discharged_inside(b: RuleBuilder, prim: ShardMap, ins: Sequence[Atom]) -> D
     )
     results = b.emit(made, ins)
     new = [
-        b(Add(), ins[i], x) if i in shared else x
+        b(Add(), ins[i], x) if i in summed else x
         for i, x in zip(inner.changed, results[inner.n_outs :], strict=True)
     ]
     return DischargeOut(results[: inner.n_outs], placed(inner.changed, new, len(ins)))
