@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Final, ParamSpec, TypeVar, cast, overload
 
 from effax import tree
@@ -272,18 +273,31 @@ def _written(prim: ShardMap, position: int, ref: Operand) -> RefError:
     return shared_write(prim, position, shown_ref(ref))
 
 
+@overload
 def smap(
     f: Callable[P, R],
+    /,
+    *,
+    in_axes: object = ...,
+    out_axes: object,
+    axis_name: str | Sequence[str],
+) -> Callable[P, R]: ...
+@overload
+def smap(
+    *, in_axes: object = ..., out_axes: object, axis_name: str | Sequence[str]
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def smap(
+    f: Callable[P, R] | None = None,
     /,
     *,
     in_axes: object = INFER,
     out_axes: object,
     axis_name: str | Sequence[str],
-) -> Callable[P, R]:
+) -> Callable[P, R] | Callable[[Callable[P, R]], Callable[P, R]]:
     """Run ``f`` on each device along one axis of the mesh in use, on parts of its arguments.
 
     Args:
-        f: a function of trees of arrays and references.
+        f: a function of trees of arrays and references. Without it a decorator is returned.
         in_axes: the dimension of all arguments that is divided, or one an argument; None: it is
             replicated. By default that of their shardings.
         out_axes: the dimension along which results are joined, in the same way.
@@ -307,7 +321,8 @@ def smap(
         return tree.map(lambda axis: _along(axis, names, what), given, is_leaf=lambda x: x is None)
 
     in_specs, out_specs = specs(in_axes, "in_axes"), specs(out_axes, "out_axes")
-    return shard_map(f, in_specs=in_specs, out_specs=out_specs, axis_names=names)
+    made = partial(shard_map, in_specs=in_specs, out_specs=out_specs, axis_names=names)
+    return made if f is None else made(f)
 
 
 def _along(axis: object, names: tuple[str, ...], what: str) -> PartitionSpec:

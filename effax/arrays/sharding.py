@@ -138,8 +138,16 @@ class Sharding:
     @property
     def _device_assignment(self) -> tuple[Device, ...]:
         """Return the devices in order."""
-        place = self.placement(0)
-        return tuple(self.device_set) if place is None else place.devices
+        return tuple(self.device_set)
+
+    def _to_xla_hlo_sharding(self, num_dimensions: int) -> object:
+        """Return XLA's sharding of arrays of this many axes."""
+        place = self.placement(num_dimensions)
+        return (
+            xla.replicated(self._device_assignment, num_dimensions).hlo
+            if place is None
+            else place.hlo
+        )
 
     def check_compatible_aval(self, aval_shape: Sequence[int]) -> None:
         """Raise IllTyped unless the sharding divides an array of this shape."""
@@ -239,6 +247,10 @@ class NamedSharding(Sharding):
     def device_set(self) -> set[Device]:
         """Return the devices of the mesh; the first device runs a mesh of numbers."""
         return set(self.mesh.devices.flat) if self.mesh.has_devices else {first_device()}
+
+    @property
+    def _device_assignment(self) -> tuple[Device, ...]:
+        return tuple(self.mesh.devices.flat) if self.mesh.has_devices else (first_device(),)
 
     @property
     def num_devices(self) -> int:

@@ -54,7 +54,14 @@ class Placement:
     """
 
     __slots__ = (
-        "_fronts", "_hlo", "_indices", "devices", "local", "own_devices", "parts", "sharding",
+        "_fronts",
+        "_indices",
+        "devices",
+        "hlo",
+        "local",
+        "own_devices",
+        "parts",
+        "sharding",
         "tiles",
     )  # fmt: skip
 
@@ -64,8 +71,8 @@ class Placement:
         self.devices: Final = devices
         self.tiles: Final = tiles
         self.parts: Final = parts
-        self._hlo: Final = _hlo_sharding(tiles, parts)
-        self.sharding: Final = _gspmd(devices, self._hlo)
+        self.hlo: Final = _hlo_sharding(tiles, parts)
+        self.sharding: Final = _gspmd(devices, self.hlo)
         here = backend().client.process_index()
         self.local: Final = tuple([k for k, d in enumerate(devices) if d.process_index == here])
         # jaxlib describes its devices by another class.
@@ -88,7 +95,7 @@ class Placement:
         found = self._fronts.get(k)
         if found is None:
             rest = (*self.devices[:k], *self.devices[k + 1 :])
-            found = self._fronts[k] = _gspmd((self.devices[k], *rest), self._hlo)
+            found = self._fronts[k] = _gspmd((self.devices[k], *rest), self.hlo)
         return found
 
     def shard_shape(self, shape: Shape) -> Shape:
