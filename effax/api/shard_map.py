@@ -203,6 +203,8 @@ def _broadcast(prefix: object, treedef: PyTreeDef, what: str, of: str, shown: st
 
 
 def _spec(spec: object, what: str) -> Spec:
+    if spec is None:
+        return ()
     if isinstance(spec, PartitionSpec):
         return spec.spec
     raise BadArgument(

@@ -123,6 +123,7 @@ def has_token_calls(jaxpr: Jaxpr) -> bool:
 
 
 def each_device_call(w: Writer, prim: OnEachDevice, ins: Sequence[Val]) -> Sequence[Val]:
+    """Lower the wrapped primitive for each device."""
     w.each_device = True
     return w.token_call(prim.prim, ins[0], ins[1:])
 
