@@ -18,9 +18,11 @@ from effax.ir.source import Source, caller
 from effax.ir.syntax import Atom
 from effax.ir.trace import Trace, current_trace, shown_ref
 from effax.ir.types import RefKind, RefType, Shape, array_type, ref_type
+from effax.lowering.xla import first_device
 
 if TYPE_CHECKING:
     from effax.arrays.ref_view import RefAt
+    from effax.arrays.sharding import Sharding
     from effax.lowering.xla import Buffer
 
 
@@ -81,6 +83,13 @@ class Ref(NotAnArray):
     def size(self) -> int:
         """Return the number of elements."""
         return self.type.inner.size
+
+    @property
+    def sharding(self) -> Sharding:
+        """Return the sharding of the contents: the first device, unless they are on several."""
+        from effax.arrays.sharding import SingleDeviceSharding
+
+        return SingleDeviceSharding(first_device())
 
     @property
     def at(self) -> RefAt:

@@ -62,6 +62,7 @@ def test_a_barrier_returns_references() -> None:
     def f(ref: Any, y: Any) -> Any:
         y, same = lax.optimization_barrier((y, ref))
         assert same is ref
+        assert ref.sharding == y.sharding
         assert effax.typeof(ref).sharding == effax.typeof(y).sharding
         ref[...] += y
         return ref[...]
