@@ -21,6 +21,7 @@ from effax.arrays.ref import EagerRef
 from effax.arrays.tracing import FlatFunction
 from effax.ir.analysis.variance import Names
 from effax.ir.axes import Axes
+from effax.ir.errors import BadArgument
 from effax.ir.state import Cache, register_cache
 from effax.ir.types import Type
 from effax.lowering.xla import backend
@@ -160,6 +161,18 @@ class CallCache:
                 cache.remove_stale()
 
         self.on_collected: Callable[[object], None] = on_collected
+
+    def entry(self, signature: CallSignature) -> CacheEntry | None:
+        """Return the entry of a signature. Raises BadArgument if a comparison raises."""
+        try:
+            return self.entries.get(signature)
+        except Exception as error:
+            raise BadArgument(
+                "static arguments, and static data of trees, must be comparable by ==",
+                expected="values whose == returns a boolean",
+                found=f"{type(error).__name__}: {error}",
+                remedy="pass arrays as arguments that are not static, or as leaves",
+            ) from error
 
     def add(self, signature: CallSignature, entry: CacheEntry) -> None:
         """Keep an entry."""

@@ -117,7 +117,7 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
         if config.disable_jit:
             return self._fun(*args, **kwargs)
         call = self._flatten_call(args, kwargs, ())
-        entry = cache.entries.get(call.signature) or self._traced(call)
+        entry = cache.entry(call.signature) or self._traced(call)
         runner = entry.runner or self._compile(entry, args, kwargs, call.leaves)
         if len(entry.indexed) < KINDS:
             cache.index(args, kwargs, call.leaves, call.signature.types, entry)
@@ -209,7 +209,7 @@ class JitFunction(BindsAsMethod[R], Generic[P, R]):
 
     def _program_of(self, call: _Call) -> FlatFunction:
         """Return the program of a call whose entry was traced with other references."""
-        entry = self._cache.entries.get(call.signature)
+        entry = self._cache.entry(call.signature)
         if entry is None:
             return self._traced(call).flat
         check_aliases(entry.flat.jaxpr, entry.flat.consts, call.leaves)

@@ -479,7 +479,11 @@ def eager() -> Iterator[None]:
 def named_scope(name: str) -> Iterator[None]:
     """Add ``name`` to the name stack of equations traced in the block. Raises BadArgument."""
     if not isinstance(name, str):
-        raise BadArgument("named_scope takes a name", expected="a string", found=f"{name!r:.60}")
+        raise BadArgument(
+            "named_scope takes a name",
+            expected="a string",
+            found=f"{type(name).__name__}: {name!r:.60}",
+        )
     with scopes_set((*_state.scopes, name)):
         yield
 

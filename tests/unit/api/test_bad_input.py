@@ -11,6 +11,19 @@ from effax import tree
 from effax.ir.errors import BadArgument, ConcretizationError, IllTyped
 from tests.unit.api.refusals import Bad, check, jax, matrix, total, vector
 
+
+class Incomparable:
+    """A value whose comparison raises."""
+
+    def __hash__(self) -> int:
+        return 1
+
+    def __eq__(self, other: object) -> bool:
+        raise KeyError("no order")
+
+
+keyed = effax.jit(lambda x, key: x, static_argnums=1)
+
 COMPILED: dict[str, Bad] = {
     "no function": Bad(lambda: jax.jit(3), BadArgument, "jit takes a function", "int: 3"),
     "a string": Bad(lambda: jax.jit(lambda name: name)("a"), IllTyped, "name is not an", "'a'"),
@@ -80,6 +93,12 @@ COMPILED: dict[str, Bad] = {
         BadArgument,
         "static argument n is an array",
         "Array",
+    ),
+    "a static argument that cannot be compared": Bad(
+        lambda: [keyed(1.0, Incomparable()) for _ in range(2)],
+        BadArgument,
+        "comparable by ==",
+        "KeyError",
     ),
     "a static argument that is traced": Bad(
         lambda: jax.jit(lambda n: jax.jit(lambda x, n: x, static_argnames="n")(1.0, n=n))(3),
