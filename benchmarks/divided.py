@@ -26,7 +26,7 @@ def divided_cases(quick: bool) -> Iterator[Case]:
     yield _case("training step on 4", _training, 4)
     for name, size in list(SIZES.items())[: 2 if quick else 3]:
         for n in counts:
-            yield _case(f"psum of {name} on {n}", _psum_of(size), n)
+            yield _case(f"psum of {name} on {n}", psum_of(size), n)
     yield _case("put 1 MB on 8", _put, 8)
     yield _case("read 1 MB of 8", _read, 8)
     yield _case("lower shard_map for 8", _lower, 8)
@@ -56,7 +56,8 @@ def _add(x: Any) -> Any:
     return x + 1.0
 
 
-def _psum_of(size: int) -> Maker:
+def psum_of(size: int) -> Maker:
+    """Return the maker of calls of psum, of parts of a size."""
     return lambda lib, n: _call(lib, n, size, _psum(lib, n))
 
 
