@@ -13,6 +13,7 @@ import math
 import os
 import platform
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
@@ -90,14 +91,38 @@ def main(argv: Sequence[str] | None = None) -> int:
         records = json.loads(options.json.read_text()) if options.on_devices else []
         records += [_record(m) for m in results]
         options.json.write_text(json.dumps(records, indent=1) + "\n")
-    return 0 if options.on_devices else _run_on_devices(sys.argv[1:] if argv is None else argv)
+    if not options.on_devices:
+        _run_on_devices(sys.argv[1:] if argv is None else argv)
+        if re.search(options.only, "psum of 1 kB, 2 processes"):
+            for count in (2,) if options.quick else (2, 4):
+                _run_on_processes(count, options.quick)
+    return 0
 
 
-def _run_on_devices(argv: Sequence[str]) -> int:
+def _run_on_devices(argv: Sequence[str]) -> None:
     """Run the cases for several devices, whose number is fixed when XLA starts, in a process."""
     env = {**os.environ, "JAX_NUM_CPU_DEVICES": "8"}
-    command = [sys.executable, __file__, *argv, "--on-devices"]
-    return subprocess.run(command, env=env, check=False).returncode
+    subprocess.run([sys.executable, __file__, *argv, "--on-devices"], env=env, check=False)
+
+
+def _run_on_processes(count: int, quick: bool) -> None:
+    """Run the cases for processes of one device each."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    worker = [str(Path(__file__).with_name("processes.py")), address, *["--quick"] * quick]
+    launch = [sys.executable, "-m", "effax.launch", "-n", str(count), "--devices", "1", *worker]
+    done = subprocess.run(launch, capture_output=True, text=True, check=False, timeout=600)
+    for line in done.stdout.splitlines():
+        if '"case"' in line:
+            found = json.loads(line[line.index("{") :])
+            ours, theirs = found["times"]
+            ratios = [theirs[0] / ours[0], theirs[1] / ours[1]]
+            cells = (found["case"], _micros(ours[0]), _micros(theirs[0]), *map(_times, ratios))
+            met = "yes" if min(ratios) >= found["budget"] else "NO"
+            print(_line((*cells, "level", met, found["repetitions"])), flush=True)
+    if done.returncode:
+        print(f"psum: {count} processes: not measured: {done.stderr[-300:]}", flush=True)
 
 
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:
