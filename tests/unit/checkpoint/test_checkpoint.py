@@ -15,6 +15,7 @@ import pytest
 import effax as jax
 import effax.numpy as jnp
 from effax.api.checkpoints import safetensors, save
+from effax.api.checkpoints.leaves import taken
 from effax.checkpoint import CheckpointError, DamagedCheckpoint, NotACheckpoint, restore
 from effax.checkpoint import save as save_tree
 from effax.ir.errors import BadArgument, EffaxError, RefError
@@ -225,6 +226,39 @@ def test_a_save_in_a_thread_is_of_the_contents_at_the_call(tmp_path: Path) -> No
         unseen.wait()
 
 
+class Two:
+    """Process 0 of two, of which the other one reports these texts."""
+
+    rank, count = 0, 2
+
+    def __init__(self, *reports: str) -> None:
+        self.reports = iter(reports)
+
+    def gathered(self, text: str) -> list[str]:
+        return [text, next(self.reports)]
+
+
+def test_the_fault_of_one_process_is_an_error_in_all(tmp_path: Path) -> None:
+    fine, full = json.dumps(["", ""]), json.dumps(["", "the disk is full"])
+
+    def saved(*reports: str) -> None:
+        save.start_saving(tmp_path, [jnp.ones(2)], Two(*reports), False, True, lambda: None)
+
+    with pytest.raises(CheckpointError, match=r"process 1 cannot save its part\n.*disk is full"):
+        saved(fine, full)
+    absent = json.dumps([json.dumps(["00001-of-00002-0123456789abcdef.safetensors", 9, 0]), ""])
+    with pytest.raises(CheckpointError, match="the file of process 1 is not here"):
+        saved(fine, absent, fine)
+    other = save._write_parts(tmp_path, taken([jnp.ones(3)], True, False), Two())
+    with pytest.raises(CheckpointError, match="process 1 saves another tree"):
+        saved(fine, json.dumps([other, ""]), fine)
+    with pytest.raises(NotACheckpoint):
+        restore(tmp_path)
+    jax.checkpoint.save(tmp_path, [1])
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.slow
 def test_a_manager_keeps_the_newest_steps(tmp_path: Path) -> None:
     with jax.checkpoint.CheckpointManager(tmp_path / "run", keep=2) as manager:
         assert manager.latest_step() is None
@@ -289,6 +323,7 @@ def test_blocks_that_are_not_read_are_not_verified(
     np.testing.assert_array_equal(whole, x)
 
 
+@pytest.mark.slow
 def test_the_name_is_the_transformation_of_jax_too() -> None:
     assert "save" in dir(import_module("effax.checkpoint")) and jax.checkpoint.save is save_tree
     x = jnp.asarray(jax.grad(jax.checkpoint(jnp.sin, policy=None))(1.0))
