@@ -371,7 +371,7 @@ def zeros_like(
         a: array, scalar, or what has a shape and a dtype.
         dtype: dtype of the result instead.
         shape: shape of the result instead.
-        device: the first device, its platform, or a sharding over it; None is the first.
+        device: a device, its platform, or a sharding; None is that of ``a``, if it is placed.
         out_sharding: sharding of the result, in place of a device.
 
     Returns:
@@ -449,7 +449,7 @@ def full_like(
         fill_value: scalar, or an array that broadcasts to the shape.
         dtype: dtype of the result instead.
         shape: shape of the result instead.
-        device: the first device, its platform, or a sharding over it; None is the first.
+        device: a device, its platform, or a sharding; None is that of ``a``, if it is placed.
         out_sharding: sharding of the result, in place of a device.
 
     Returns:
@@ -466,4 +466,6 @@ def full_like(
         made = filled(sizes, _in_kind(fill_value, kind), array_type((), kind, weak))
     else:
         made = sh.broadcast_to(pr.astype(fill_value, kind), sizes)
+    if device is None and out_sharding is None and isinstance(a, Array) and a.committed:
+        device = a.sharding if sizes == a.shape else None
     return placed_by(made, device, out_sharding, "full_like")

@@ -126,8 +126,9 @@ def test_each_device_writes_its_part() -> None:
 def test_gradients_are_accumulated_in_place() -> None:
     w, grads = (
         placed(None, "y", x=np.ones((4, 4), np.float32)),
-        jax.new_ref(placed(None, "y", x=np.zeros((4, 4), np.float32))),
+        jax.new_ref(jnp.zeros_like(placed(None, "y", x=np.ones((4, 4), np.float32)))),
     )
+    assert grads.sharding == w.sharding
     before = addresses(grads)
 
     @jax.jit
