@@ -11,7 +11,9 @@ from effax.arrays.argument_checks import as_integer, axis_names_of, check_callab
 from effax.arrays.binding import Operand, bind
 from effax.arrays.mesh import MESHES, AbstractMesh, Mesh, abstract, use_meshes
 from effax.arrays.mesh_context import get_abstract_mesh, get_mesh, inside_of
+from effax.arrays.ref import TracedRef
 from effax.arrays.sharding import NamedSharding, PartitionSpec
+from effax.arrays.traced_array import TracedArray
 from effax.arrays.tracing import (
     FlatArgs,
     FlatFunction,
@@ -83,7 +85,7 @@ def shard_map(
         in_specs: a ``PartitionSpec`` for all arguments, or one an argument; trees of them are
             prefixes of the arguments. Along mesh axes that a spec does not name, the argument is
             replicated. By default, the specs of the arguments' shardings over the mesh; others are
-            replicated.
+            replicated. Traced arguments, as under ``jit``, need them.
         out_specs: how the results are joined, in the same way. Along an axis of the mesh that a
             spec does not name the result must be equal on all devices.
         axis_names: the axes of the mesh along which ``f`` is for one device; by default all. Along
@@ -167,7 +169,8 @@ def _manual_axes(mesh: Mesh, names: tuple[str, ...]) -> Axes:
 def _in_specs(in_specs: object, n_args: int, flat_in: FlatArgs, mesh: Mesh) -> list[Spec]:
     """Return one spec a leaf of ``(args, kwargs)``; keyword arguments are replicated."""
     if in_specs is INFER:
-        return [_spec_of(x, mesh) for x in flat_in.leaves]
+        pairs = zip(flat_in.leaves, flat_in.names, strict=True)
+        return [_spec_of(x, mesh, name) for x, name in pairs]
     prefix = tuple(in_specs) if isinstance(in_specs, list) else in_specs
     if isinstance(prefix, tuple) and len(prefix) != n_args:
         raise BadArgument(
@@ -181,8 +184,18 @@ def _in_specs(in_specs: object, n_args: int, flat_in: FlatArgs, mesh: Mesh) -> l
     )
 
 
-def _spec_of(x: Operand, mesh: Mesh) -> Spec:
-    """Return the spec of an operand that is divided over the mesh, or that of a whole one."""
+def _spec_of(x: Operand, mesh: Mesh, name: str) -> Spec:
+    """Return the spec of an operand that is divided over the mesh, or that of a whole one.
+
+    Raises BadArgument for a traced array, whose sharding is not known yet.
+    """
+    if isinstance(x, TracedArray | TracedRef) and x.type.shape:
+        raise BadArgument(
+            f"shard_map: the sharding of {name} is not known while it is traced",
+            expected="in_specs",
+            found=str(x.type),
+            remedy="pass in_specs, such as `P('x')`",
+        )
     sharding = getattr(x, "sharding", None)
     if isinstance(sharding, NamedSharding) and sharding.mesh == mesh:
         return sharding.spec.spec

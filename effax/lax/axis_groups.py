@@ -64,12 +64,12 @@ class Exchange(NamedTuple):
         def one(leaf: object) -> Array:
             value = as_value(leaf, f"an operand of {self.what}")
             across = self.groups is not None and len(self.axes) > 1
-            return self._joint(value, f) if across else f(value, self.axes)
+            return self.jointly(value, f) if across else f(value, self.axes)
 
         made: T = tree.map(one, x)
         return made
 
-    def _joint(self, x: Array, f: Callable[[Array, Axes], Array]) -> Array:
+    def jointly(self, x: Array, f: Callable[[Array, Axes], Array]) -> Array:
         """Gather the values of all, and exchange them as batch elements: groups cross the axes."""
         every = x
         for axis in reversed(self.axes):

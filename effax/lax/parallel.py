@@ -7,7 +7,6 @@ which the last runs fastest. All raise UnboundAxis for a name that is not in sco
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from math import prod
 from typing import Final, TypeVar
 
@@ -330,27 +329,33 @@ def ppermute(x: T, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> T:
 
     Args:
         x: tree of arrays.
-        axis_name: name of one axis.
+        axis_name: name of an axis, or several names, which act as one axis.
         perm: pairs (source, destination).
 
     Returns:
         Tree like ``x``.
 
     Raises:
-        BadArgument: there are several names, or ``perm`` has no pairs of ints.
+        BadArgument: ``perm`` has no pairs of ints.
         IllTyped: an index is out of range, or occurs twice on one side.
 
     >>> jax.vmap(lambda x: lax.ppermute(x, "i", [(0, 1)]), axis_name="i")(jnp.array([1, 2]))
     Array([0, 1], dtype=int32)
     """
-    _one_axis(axis_name, "ppermute")
+    taking = exchange("ppermute", axis_name, None)
     pairs: list[tuple[int, int]] = []
     for pair in perm:
         entry = integers(pair, "ppermute: perm")
         if len(entry) != 2:
             raise BadArgument("ppermute takes pairs", "(from, to)", repr(pair))
         pairs.append((entry[0], entry[1]))
-    return _reduced(x, axis_name, "ppermute", partial(c.PPermute, perm=tuple(sorted(pairs))))
+
+    def permuted(leaf: Array, axes: Axes) -> Array:
+        if len(axes) > 1:
+            return taking.jointly(leaf, permuted)
+        return bind1(c.PPermute(axes[0], tuple(sorted(pairs))), leaf)
+
+    return taking.each(x, permuted)
 
 
 def pshuffle(x: T, axis_name: AxisName, perm: Sequence[int]) -> T:

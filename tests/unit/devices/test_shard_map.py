@@ -286,3 +286,11 @@ def test_smap_divides_one_dimension() -> None:
         ).sharding.spec == P("x")
         with pytest.raises(BadArgument, match="negative"):
             jax.smap(lambda x: x, in_axes=-1, out_axes=0, axis_name="x")(X)
+
+
+def test_specs_of_traced_arguments_are_not_inferred() -> None:
+    f = jax.shard_map(lambda x, n: lax.psum(x * n, "x"), mesh=GRID, out_specs=P(None, "y"))
+    x = jax.device_put(X, NamedSharding(GRID, P("x", "y")))
+    np.testing.assert_allclose(f(x, 2.0), 2 * X.reshape(4, 2, 4).sum(0))
+    with pytest.raises(BadArgument, match="the sharding of x is not known"):
+        jax.jit(f)(x, 2.0)

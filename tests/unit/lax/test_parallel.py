@@ -265,6 +265,12 @@ def test_groups_of_an_axis_exchange_among_themselves(name: str) -> None:
     same(nested(Y.reshape(2, 2, 2)).reshape(found.shape), found)
 
 
+def test_ppermute_along_two_axes_that_act_as_one() -> None:
+    move = lambda v: lax.ppermute(v, ("i", "j"), [(0, 3), (3, 1)])  # noqa: E731
+    found = jax.vmap(jax.vmap(move, axis_name="j"), axis_name="i")(Y.reshape(2, 2, 2))
+    same(found.reshape(4, 2), np.stack([0 * Y[0], Y[3], 0 * Y[0], Y[0]]))
+
+
 def test_groups_of_different_sizes_are_reduced() -> None:
     groups = [[2], [3, 0, 1]]
     for fun, combine in ((lax.psum, np.sum), (lax.pmin, np.min), (lax.pmean, np.mean)):
