@@ -47,6 +47,34 @@ def program_cases(sizes: tuple[int, ...]) -> Iterator[Case]:
         yield _discharge(n)
 
 
+def function_cases(n: int) -> Iterator[Case]:
+    """Yield eager derivatives of a function of ``n`` equations, traced each time."""
+    yield _derivative("function: jvp", n, 15, lambda lib, f, x: lib.jvp(f, (x,), (x,)))
+    yield _derivative("function: vmap", n, 10, lambda lib, f, x: lib.vmap(f)(x))
+    yield _derivative("function: linearize", n, 25, lambda lib, f, x: lib.linearize(f, x))
+    yield _derivative("function: vjp", n, 25, lambda lib, f, x: lib.vjp(f, x))
+    yield _derivative(
+        "function: jvp of grad", n, 25, lambda lib, f, x: lib.jvp(_slope(lib, f), (x,), (x,))
+    )
+
+
+def _slope(library: Any, f: programs.Function) -> programs.Function:
+    return library.grad(lambda x: f(x).sum())
+
+
+def _derivative(name: str, n: int, budget: float, apply: Callable[[Any, Any, Any], object]) -> Case:
+    def side(library: Any, np: Any) -> Prepare:
+        x = np.ones(programs.WIDTH)
+
+        def prepare(seed: int) -> Thunk:
+            f = programs.elementwise(np, n, constant(seed))
+            return lambda: library.make_jaxpr(lambda x: apply(library, f, x))(x)
+
+        return prepare
+
+    return Case(named(name, n), side(effax, enp), side(jax, jnp), budget, n)
+
+
 def named(what: str, size: int) -> str:
     """Return the name of a case of this size."""
     return f"{what} {size:,}"

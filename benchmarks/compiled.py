@@ -131,6 +131,36 @@ def _log_determinant(lib: Library) -> tuple[Any, ...]:
     return lib.top.grad(lambda a: lib.np.linalg.slogdet(a)[1]), _regular(60)
 
 
+TABLE, LOOKUPS = 100_000, 1_000
+
+
+def _lookups() -> tuple[np.ndarray, np.ndarray]:
+    rows = np.random.default_rng(0).integers(0, TABLE, LOOKUPS).astype(np.int32)
+    return rows, _normal(LOOKUPS, 64)
+
+
+def _accumulation(lib: Library) -> tuple[Any, ...]:
+    def add(rows: Any, values: Any) -> Any:
+        r = lib.top.new_ref(lib.np.zeros((TABLE, 64)))
+
+        def step(c: Any, at: Any) -> Any:
+            r[at[0]] += at[1]
+            return c, None
+
+        lib.lax.scan(step, 0, (rows, values))
+        return lib.top.freeze(r)
+
+    return add, *_lookups()
+
+
+def _gather(lib: Library) -> tuple[Any, ...]:
+    def slopes(rows: Any, values: Any) -> Any:
+        table = lib.np.zeros((TABLE, 64))
+        return lib.top.grad(lambda t: lib.np.sum(t[rows] * values))(table)
+
+    return slopes, *_lookups()
+
+
 MAKERS: dict[str, Make] = {
     "training step": _train,
     "grad of a scan": _rnn,
@@ -147,6 +177,8 @@ MAKERS: dict[str, Make] = {
     "top_k of 300×1000": lambda lib: (lambda x: lib.lax.top_k(x, 10), _normal(300, 1000)),
     "sort 10,000": lambda lib: (lib.np.sort, _normal(10_000)),
     "while, 1,000 steps": _while,
+    "1,000 lookups by a ref": _accumulation,
+    "1,000 lookups, one gather": _gather,
     "grad of cumprod": lambda lib: (
         lib.top.grad(lambda x: lib.np.sum(lib.np.cumprod(x))),
         _normal(1000),

@@ -20,13 +20,35 @@ Make = Callable[[Library, float], tuple[Any, ...]]
 
 def compiling_cases(full: bool) -> Iterator[Case]:
     """Yield programs; the largest ones if ``full``."""
+    yield _lowering()
+    yield _case("compile: new small program", _small, 1.3)
     yield _case("compile: scalar, 1,000 eqns", _scalar)
     if full:
         yield _case("compile: perceptron, 50", _perceptron)
-        yield _case("compile: transformer, 4", _transformer)
+        yield _case("compile: transformer, 4", transformer)
 
 
-def _case(name: str, make: Make) -> Case:
+def _lowering() -> Case:
+    """Return a case of the module of a traced function; the unit is an equation."""
+    n = 1_000
+
+    def traced(library: Library, seed: int) -> Any:
+        f = programs.elementwise(library.np, n, 1.0 + seed / 4096)
+        return library.top.jit(f).trace(library.np.ones(programs.WIDTH))
+
+    def prepare_ours(seed: int) -> Thunk:
+        stage = traced(OURS, seed)
+        # The text is the module; JAX's is made of objects of MLIR.
+        return lambda: stage.lower().as_text()
+
+    def prepare_theirs(seed: int) -> Thunk:
+        stage = traced(THEIRS, seed)
+        return stage.lower
+
+    return Case("lower to StableHLO 1,000", prepare_ours, prepare_theirs, 8, n)
+
+
+def _case(name: str, make: Make, budget: float = LEVEL) -> Case:
     def side(library: Library) -> Callable[[int], Thunk]:
         def prepare(seed: int) -> Thunk:
             f, *args = make(library, 1.0 + seed / 4096)
@@ -35,11 +57,15 @@ def _case(name: str, make: Make) -> Case:
 
         return prepare
 
-    return Case(name, side(OURS), side(THEIRS), LEVEL)
+    return Case(name, side(OURS), side(THEIRS), budget)
 
 
 def _normal(*shape: int) -> np.ndarray:
     return 0.1 * np.random.default_rng(0).normal(size=shape).astype(np.float32)
+
+
+def _small(lib: Library, constant: float) -> tuple[Any, ...]:
+    return (lambda x: lib.np.sum(lib.np.sin(x * constant) ** 2)), _normal(64)
 
 
 def _scalar(lib: Library, constant: float) -> tuple[Any, ...]:
@@ -68,7 +94,8 @@ def _perceptron(lib: Library, constant: float) -> tuple[Any, ...]:
     )
 
 
-def _transformer(lib: Library, constant: float) -> tuple[Any, ...]:
+def transformer(lib: Library, constant: float) -> tuple[Any, ...]:
+    """Return a training step of four layers, and its arguments."""
     heads, width, words, length, batch = 4, 64, 128, 32, 4
 
     def norm(x: Any) -> Any:

@@ -28,6 +28,7 @@ class Case:
             divided by it.
         fresh: whether each run needs a new thunk, because the result of the first is cached.
         wall: whether wall time is compared: programs on several devices run in threads.
+        clock: the seconds spent so far; by default the CPU time of this process.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Case:
     units: int | Callable[[], tuple[int, int]] = 1
     fresh: bool = True
     wall: bool = False
+    clock: Callable[[], float] = time.process_time
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ def measure(case: Case, effort: Effort) -> Measured:
     gc.unfreeze()
     gc.collect()
     gc.freeze()
-    sides = (_Side(case.effax, case.fresh), _Side(case.jax, case.fresh))
+    sides = [_Side(prepare, case) for prepare in (case.effax, case.jax)]
     spent = sum(side.warm_up(effort.section) for side in sides)
     repetitions = max(effort.least, min(effort.most, int(effort.seconds / max(spent, 1e-9))))
     for repetition in range(repetitions):
@@ -138,9 +140,10 @@ def measure(case: Case, effort: Effort) -> Measured:
 class _Side:
     """One side of a case: the number of runs in a timed section, and its times."""
 
-    def __init__(self, prepare: Prepare, fresh: bool) -> None:
+    def __init__(self, prepare: Prepare, case: Case) -> None:
         self.prepare = prepare
-        self.kept = None if fresh else prepare(0)
+        self.clock = case.clock
+        self.kept = prepare(0) if not case.fresh else None
         self.seeds = itertools.count(1)
         self.runs = 1
         self.times = Times()
@@ -169,10 +172,10 @@ class _Side:
             self.prepare(next(self.seeds)) if kept is None else kept for _ in range(self.runs)
         ]
         with no_collection():
-            wall, cpu = time.perf_counter(), time.process_time()
+            wall, cpu = time.perf_counter(), self.clock()
             for thunk in thunks:
                 thunk()
-            cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+            cpu, wall = self.clock() - cpu, time.perf_counter() - wall
         return cpu / self.runs, wall / self.runs
 
 

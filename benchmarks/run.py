@@ -139,14 +139,18 @@ def _cases(sizes: tuple[int, ...], depths: int) -> Iterable[Case]:
     import compiled
     import compiling
     import eager
+    import starting
 
+    full = len(sizes) > 2
     # Time calls first, while the heap is small.
     yield from cases.call_cases()
     yield from eager.eager_cases()
     yield from compiled.compiled_cases()
-    yield from compiling.compiling_cases(len(sizes) > 2)
+    yield from compiling.compiling_cases(full)
     yield from cases.program_cases(sizes)
+    yield from cases.function_cases(1_000 if full else 100)
     yield from cases.growth_cases(depths)
+    yield from starting.starting_cases(full)
 
 
 def _divided(quick: bool) -> Iterable[Case]:
