@@ -59,7 +59,8 @@ def function_cases(n: int) -> Iterator[Case]:
 
 
 def _slope(library: Any, f: programs.Function) -> programs.Function:
-    return library.grad(lambda x: f(x).sum())
+    slope: programs.Function = library.grad(lambda x: f(x).sum())
+    return slope
 
 
 def _derivative(name: str, n: int, budget: float, apply: Callable[[Any, Any, Any], object]) -> Case:

@@ -42,8 +42,8 @@ def _lowering() -> Case:
         return lambda: stage.lower().as_text()
 
     def prepare_theirs(seed: int) -> Thunk:
-        stage = traced(THEIRS, seed)
-        return stage.lower
+        lower: Thunk = traced(THEIRS, seed).lower
+        return lower
 
     return Case("lower to StableHLO 1,000", prepare_ours, prepare_theirs, 8, n)
 

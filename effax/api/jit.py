@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
-from inspect import isgeneratorfunction
 from typing import Generic, NamedTuple, ParamSpec, TypeVar, cast, overload
 
 from effax import tree
@@ -430,9 +429,3 @@ def _check_jittable(fun: object) -> None:
             remedy="`@staticmethod` above `@jit`",
         )
     check_callable(fun, "jit")
-    if isgeneratorfunction(fun):
-        raise BadArgument(
-            "jit: expected a function, got a generator function",
-            found=repr(fun),
-            remedy="return a list instead of yielding values",
-        )

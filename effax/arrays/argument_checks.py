@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from inspect import isgeneratorfunction
 from operator import index
+from types import FunctionType, MethodType
 
 import numpy as np
 
@@ -20,7 +22,8 @@ def check_callable(fun: object, what: str, or_else: str = "") -> Callable[..., o
             expected=f"a callable{or_else and f', or {or_else}'}",
             found=f"{type(fun).__name__}: {fun!r:.60}",
         )
-    if isgeneratorfunction(fun):
+    # The look into other objects takes longer than the call of many a jitted function.
+    if isinstance(fun, FunctionType | MethodType | partial) and isgeneratorfunction(fun):
         raise BadArgument(
             f"{what} takes a function, not a generator",
             expected="a function that returns arrays",

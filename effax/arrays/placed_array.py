@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import cast, final
+from typing import Final, cast, final
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from effax.arrays.device_array import DeviceArray
 from effax.arrays.devices_in_use import in_use
 from effax.arrays.placed import Shard
 from effax.arrays.sharding import Sharding, SingleDeviceSharding, shown_indices
+from effax.arrays.traced_array import TracedArray
 from effax.ir.errors import BadArgument
 from effax.ir.memo import memoize
 from effax.ir.types import ArrayType, array_type
@@ -211,13 +212,18 @@ class PlacedArray(DeviceArray):
         return super().__str__() if self.is_readable else repr(self)
 
 
+_ON_FIRST: Final = (DeviceArray, TracedArray)
+"""The classes of arrays without a placement."""
+
+
 def placed_types(leaves: Sequence[object]) -> tuple[PlacedType | None, ...]:
     """Return the type and sharding of each leaf that is placed, else None; nothing where none is.
 
     A type with a sharding, of an argument to come, counts as its argument; a reference has the type
     of its contents.
     """
-    if xla.number_of_devices() == 1:
+    # Before XLA runs, the number of devices is a look into the environment.
+    if all([type(x) in _ON_FIRST for x in leaves]) or xla.number_of_devices() == 1:  # noqa: C419  # a list is faster
         return ()
     found = [x.placed_type if type(x) is PlacedArray else _of_type(x) for x in leaves]
     return tuple(found) if any(t is not None for t in found) else ()

@@ -35,7 +35,9 @@ def leaves_of(value: object, name: str) -> Leaves:
     """Return the leaves of a tree of arrays and references. Raises IllTyped for others."""
     value = open_views(value)
     leaves, treedef = tree.flatten(value)
-    names = [name + path for path in tree.paths(value)]
+    # Paths take longer than the rest.
+    is_leaf = len(leaves) == 1 and leaves[0] is value
+    names = [name] if is_leaf else [name + path for path in tree.paths(value)]
     operands: list[Operand] = [
         x if isinstance(x, Array | Ref) else as_value(x, n)
         for x, n in zip(leaves, names, strict=True)
