@@ -481,7 +481,7 @@ WITHOUT: dict[str, dict[str, str]] = {
             "right_shift searchsorted signbit unique unravel_index",
             CREATES: "arange diag_indices empty empty_like eye identity indices ix_ ones ones_like "
             "tri tril_indices triu_indices zeros zeros_like",
-            DESCRIBES: "__array_namespace_info__ broadcast_shapes can_cast einsum_path finfo iinfo "
+            DESCRIBES: "__array_namespace_info__ broadcast_shapes can_cast einsum_path iinfo "
             "iscomplexobj isdtype isrealobj isscalar issubdtype ndim promote_types result_type "
             "shape size",
         }
