@@ -56,7 +56,7 @@ class _Deferred(ModuleType):
         super().__init__(name)
         self._load: Callable[[], ModuleType] = load
 
-    def __getattr__(self, name: str) -> object:
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self._load(), name)
@@ -138,7 +138,7 @@ def ir_attribute(value: object) -> object:
             return ir.ArrayAttr.get([ir_attribute(x) for x in value])
         case dict():
             return ir.DictAttr.get({name: ir_attribute(x) for name, x in value.items()})
-        case ir.Attribute():
+        case _ if isinstance(value, ir.Attribute):
             return value
         case _:
             pass
