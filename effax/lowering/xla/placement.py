@@ -54,14 +54,7 @@ class Placement:
     """
 
     __slots__ = (
-        "_fronts",
-        "_indices",
-        "devices",
-        "hlo",
-        "local",
-        "own_devices",
-        "parts",
-        "sharding",
+        "_fronts", "_hlo", "_indices", "devices", "local", "own_devices", "parts", "sharding",
         "tiles",
     )  # fmt: skip
 
@@ -71,14 +64,19 @@ class Placement:
         self.devices: Final = devices
         self.tiles: Final = tiles
         self.parts: Final = parts
-        self.hlo: Final = _hlo_sharding(tiles, parts)
-        self.sharding: Final = _gspmd(devices, self.hlo)
+        self._hlo: Final = _hlo_sharding(tiles, parts)
+        self.sharding: Final = _gspmd(devices, self._hlo)
         here = backend().client.process_index()
         self.local: Final = tuple([k for k, d in enumerate(devices) if d.process_index == here])
         # jaxlib describes its devices by another class.
         self.own_devices: Final = cast("list[_jax.Device]", [devices[k] for k in self.local])
         self._fronts: Final[dict[int, _jax.GSPMDSharding]] = {}
         self._indices: Final[dict[Shape, tuple[Index, ...]]] = {}
+
+    @property
+    def hlo(self) -> object:
+        """Return XLA's description of the parts, jaxlib's object."""
+        return self._hlo
 
     @property
     def is_replicated(self) -> bool:
@@ -95,7 +93,7 @@ class Placement:
         found = self._fronts.get(k)
         if found is None:
             rest = (*self.devices[:k], *self.devices[k + 1 :])
-            found = self._fronts[k] = _gspmd((self.devices[k], *rest), self.hlo)
+            found = self._fronts[k] = _gspmd((self.devices[k], *rest), self._hlo)
         return found
 
     def shard_shape(self, shape: Shape) -> Shape:
