@@ -19,6 +19,7 @@ import effax.numpy as jnp
 from effax import lax
 from effax.experimental import multihost_utils as mu
 from effax.ir.errors import BadArgument, ProcessError, ProcessesDiffer, ProcessLost
+from effax.lowering.xla import processes
 from effax.sharding import NamedSharding, Sharding
 from effax.sharding import PartitionSpec as P
 
@@ -140,6 +141,11 @@ def programs_that_differ_are_refused() -> None:
     x = rows()
     with pytest.raises(ProcessesDiffer, match=r"(?s)--- process 0\n\+\+\+ process 1.*\n-.*\n\+"):
         effax.jit(lambda y: y * RANK)(x)
+    members = processes.group()
+    assert members is not None
+    hurried = processes.Group(members.options._replace(collective_timeout=0), "", members.client)
+    with pytest.raises(ProcessLost, match=f"process {RANK} waits for process 1"):
+        hurried.get("an absent key", 1, "comes")
     other = partial(mu.sync_global_devices, "end") if RANK else partial(effax.jit(jnp.cos), x)
     with pytest.raises(ProcessesDiffer, match="the processes do not do the same"):
         other()

@@ -51,14 +51,15 @@ def test_a_group_computes_together_until_a_process_ends() -> None:
 
 
 MEMBER = """
-import os, sys
+import os, sys, time
 import effax, effax.numpy as jnp
 address, rank = sys.argv[1], int(sys.argv[2])
+effax.config.update("jax_num_cpu_devices", 2)
 effax.distributed.initialize(address, 2, rank, heartbeat_timeout_seconds=12)
-mesh = effax.make_mesh((2,), ("x",))
-x = effax.device_put(jnp.arange(2.0), effax.NamedSharding(mesh, effax.P("x")))
+mesh = effax.make_mesh((4,), ("x",))
+x = effax.device_put(jnp.arange(4.0), effax.NamedSharding(mesh, effax.P("x")))
 step = effax.jit(jnp.sum)
-assert float(step(x)) == 1
+assert float(step(x)) == 6
 if rank == 1:
     os._exit(3)
 try:
