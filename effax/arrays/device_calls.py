@@ -86,7 +86,8 @@ def with_sharding(x: DeviceArray, sharding: Sharding) -> PlacedArray:
         return placed_array(x, sharding)
     if not isinstance(x, PlacedArray) or x.is_fully_addressable:
         value = np.ascontiguousarray(x.numpy())
-        members.agree("places an array", f"{x.type}, {sha256(value.tobytes()).hexdigest()}")
+        text = f"{x.type}, {sha256(value.tobytes()).hexdigest()}"
+        members.agree("places an array", text, xla.processes_of(place.devices))
         return placed_array(x, sharding)
     if isinstance(x.sharding, NamedSharding) and x.placed_type.place.devices == place.devices:
         return _moved(x, sharding)

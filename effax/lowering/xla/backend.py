@@ -252,6 +252,11 @@ def spanning(devices: tuple[Device, ...]) -> Group | None:
     return group() if others else None
 
 
+def processes_of(devices: tuple[Device, ...]) -> list[int]:
+    """Return the numbers of the processes that have devices."""
+    return sorted({d.process_index for d in devices})
+
+
 def own_devices() -> tuple[Device, ...]:
     """Return the devices of this process."""
     return tuple(backend().client.local_devices())

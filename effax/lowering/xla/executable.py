@@ -21,6 +21,7 @@ from effax.lowering.xla.backend import (
     backend,
     device_list,
     handler_of,
+    processes_of,
     spanning,
 )
 from effax.lowering.xla.host import HostCall, HostCalls, counted, parsed, running
@@ -245,7 +246,8 @@ def _waiting(devices: tuple[Device, ...]) -> Callable[[Sequence[Buffer]], None]:
             raise ProcessLost(
                 "a computation with the other processes failed",
                 found=str(error).strip(),
-                remedy="another process ended, or differs; start the program again",
+                remedy="another process ended, differs, or did not come within "
+                f"collective_timeout_seconds={members.options.collective_timeout}",
             ) from error
 
     return wait_with_others
@@ -349,7 +351,8 @@ def compile_module(
     xla = backend()
     members = spanning(devices)
     if members is not None:
-        members.agree("compiles a program", _compiled_as(module, devices, options))
+        text = _compiled_as(module, devices, options)
+        members.agree("compiles a program", text, processes_of(devices))
     prepare_for(module)
     compile_options = _options(optimization, devices)
     chosen = device_list(devices) if devices else xla.device_list

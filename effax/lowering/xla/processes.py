@@ -14,6 +14,7 @@ import sys
 import time
 import zlib
 from base64 import b64decode, b64encode
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from difflib import unified_diff
@@ -92,7 +93,7 @@ class Group:
         self.options: Final = options
         self.host: Final = host
         self.client: Final = client
-        self._agreed: int = 0
+        self._agreed: Final = Counter[tuple[int, ...]]()
         self._lost: set[int] = set()
         self._lock: Final = Lock()
 
@@ -157,43 +158,58 @@ class Group:
                     "collective_timeout_seconds",
                 )
 
-    def exchange(self, doing: str, mine: str) -> list[str]:
+    def exchange(self, doing: str, mine: str, ranks: Sequence[int] = ()) -> list[str]:
         """Return the text of every process; each calls it as often, in one order.
+
+        Args:
+            doing: a verb and its object, the same in every process.
+            mine: the text of this process.
+            ranks: the processes, in order; by default all.
 
         Raises:
             ProcessLost: another process ended, or does not come.
             ProcessesDiffer: another process does something else meanwhile.
         """
-        rank = self.options.rank
+        rank, those = self.options.rank, tuple(ranks) or tuple(range(self.options.size))
+        name = "effax/" + ",".join(map(str, those))
         with self._lock:
-            self._agreed += 1
-            key = f"effax/{self._agreed}"
-            self.client.key_value_set(f"{key}/{rank}", f"{doing}\0{mine}")
-            found = [self.get(key, k, doing).split("\0", 1) for k in range(self.options.size)]
+            self._agreed[those] += 1
+            number = self._agreed[those]
+            self.client.key_value_set(f"{name}/{number}/{rank}", f"{doing}\0{mine}")
+            found = {k: self.get(f"{name}/{number}", k, doing).split("\0", 1) for k in those}
             # Every process has read what precedes, or it would not be here.
-            if self._agreed > 1:
-                self.client.key_value_delete(f"effax/{self._agreed - 1}/{rank}")
-            others = [k for k, (what, _) in enumerate(found) if what != doing]
-            if others:
+            if number > 1:
+                self.client.key_value_delete(f"{name}/{number - 1}/{rank}")
+            other = next((k for k, (what, _) in found.items() if what != doing), None)
+            if other is not None:
                 raise ProcessesDiffer(
                     "the processes do not do the same",
-                    expected=f"process {others[0]} {doing}, as process {rank} does",
-                    found=f"process {others[0]} {found[others[0]][0]}",
+                    expected=f"process {other} {doing}, as process {rank} does",
+                    found=f"process {other} {found[other][0]}",
                     remedy="run the same calls in every process, in one order",
                 )
-        return [text for _, text in found]
+        return [text for _, text in found.values()]
 
-    def agree(self, doing: str, text: str) -> None:
-        """Raise ProcessesDiffer in every process, with the first difference, if texts differ."""
-        found = self.exchange(doing, sha256(text.encode()).hexdigest())
+    def agree(self, doing: str, text: str, ranks: Sequence[int] = ()) -> None:
+        """Raise ProcessesDiffer in every process, with the first difference, if texts differ.
+
+        Args:
+            doing: a verb and its object, the same in every process.
+            text: the text of this process.
+            ranks: the processes, in order; by default all.
+        """
+        those = tuple(ranks) or tuple(range(self.options.size))
+        found = self.exchange(doing, sha256(text.encode()).hexdigest(), those)
         if len(set(found)) == 1:
             return
-        mine = found[self.options.rank]
-        other = next(k for k, digest in enumerate(found) if digest != mine)
+        mine = found[those.index(self.options.rank)]
+        column = next(i for i, digest in enumerate(found) if digest != mine)
+        other = those[column]
         packed = b64encode(zlib.compress(text.encode())).decode()
-        chunks = range(max(map(int, self.exchange("compares", str(ceil(len(packed) / _CHUNK))))))
-        rows = [self.exchange("compares", packed[i * _CHUNK :][:_CHUNK]) for i in chunks]
-        theirs = zlib.decompress(b64decode("".join([row[other] for row in rows]))).decode()
+        counts = self.exchange("compares", str(ceil(len(packed) / _CHUNK)), those)
+        chunks = [packed[i * _CHUNK :][:_CHUNK] for i in range(max(map(int, counts)))]
+        rows = [self.exchange("compares", chunk, those) for chunk in chunks]
+        theirs = zlib.decompress(b64decode("".join([row[column] for row in rows]))).decode()
         raise ProcessesDiffer(
             f"the processes differ: process {self.options.rank} {doing}, and it is not that of "
             f"process {other}",
