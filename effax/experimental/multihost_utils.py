@@ -164,7 +164,7 @@ def sync_global_devices(name: str) -> None:
         members.agree("waits for the others", str(name))
 
 
-def assert_equal(in_tree: PyTree, fail_message: str = "") -> None:
+def assert_equal(in_tree: object, fail_message: str = "") -> None:
     """Raise an error in every process unless all have the same values.
 
     Args:
@@ -189,7 +189,7 @@ def assert_equal(in_tree: PyTree, fail_message: str = "") -> None:
         raise
 
 
-def _leaves(in_tree: PyTree) -> tuple[Sequence[str], Sequence[object]]:
+def _leaves(in_tree: object) -> tuple[Sequence[str], Sequence[object]]:
     pairs = tree.leaves_with_path(in_tree)
     return [keystr(path) for path, _ in pairs], [x for _, x in pairs]
 
@@ -203,7 +203,7 @@ def _shown(path: str, x: object) -> str:
 
 
 def host_local_array_to_global_array(
-    local_inputs: PyTree, global_mesh: Mesh, pspecs: PyTree
+    local_inputs: PyTree, global_mesh: Mesh, pspecs: object
 ) -> PyTree:
     """Return arrays over a mesh of the parts that each process has.
 
@@ -228,7 +228,7 @@ def host_local_array_to_global_array(
 
 
 def global_array_to_host_local_array(
-    global_inputs: PyTree, global_mesh: Mesh, pspecs: PyTree
+    global_inputs: PyTree, global_mesh: Mesh, pspecs: object
 ) -> PyTree:
     """Return the parts of this process, each as one array on its first device.
 

@@ -91,6 +91,13 @@ WITHOUT_A_TYPE: Final = {
     },
     "effax.experimental.io_callback": HOST,
     "effax.experimental.jet.jet": STRUCTURE,
+    **{
+        f"effax.experimental.multihost_utils.{name}": STRUCTURE
+        for name in (
+            *("broadcast_one_to_all", "process_allgather"),
+            *("global_array_to_host_local_array", "host_local_array_to_global_array"),
+        )
+    },
     "effax.experimental.ode.odeint": STRUCTURE,
     "effax.experimental.sparse.BCOO": STRUCTURE,
     "effax.experimental.sparse.grad": STRUCTURE,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from hashlib import sha256
 from itertools import count
 from operator import methodcaller
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, final
 
 import numpy as np
 
-from effax.ir.errors import EffaxError, LoweringError, ProcessLost
+from effax.ir.errors import EffaxError, LoweringError
 from effax.ir.types import ArrayType
 from effax.lowering.xla.backend import (
     EFFORTS,
@@ -232,25 +233,8 @@ def _device_runner(executable: Executable, calls: HostCalls | None) -> Run:
 
 def _waiting(devices: tuple[Device, ...]) -> Callable[[Sequence[Buffer]], None]:
     """Return the function that waits for results; on several processes, also for their ends."""
-    members = spanning(devices)
-    if members is None:
-        return backend().wait
-    wait_until, wait = members.wait_until, backend().wait
-
-    def wait_with_others(results: Sequence[Buffer]) -> None:
-        wait_until(lambda: all(x.is_ready() for x in results))
-        try:
-            wait(results)
-        except RuntimeError as error:
-            members.check()
-            raise ProcessLost(
-                "a computation with the other processes failed",
-                found=str(error).strip(),
-                remedy="another process ended, differs, or did not come within "
-                f"collective_timeout_seconds={members.options.collective_timeout}",
-            ) from error
-
-    return wait_with_others
+    members, wait = spanning(devices), backend().wait
+    return wait if members is None else partial(members.wait, wait)
 
 
 def _whole_runner(executable: Executable) -> Run:

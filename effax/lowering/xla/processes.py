@@ -31,6 +31,8 @@ from effax.lowering.xla.quiet import quieten
 if TYPE_CHECKING:
     from jaxlib import _jax
 
+    from effax.lowering.xla.backend import Buffer
+
 ADDRESS: Final = "EFFAX_COORDINATOR_ADDRESS"
 COUNT: Final = "EFFAX_NUM_PROCESSES"
 RANK: Final = "EFFAX_PROCESS_ID"
@@ -122,19 +124,29 @@ class Group:
         except RuntimeError:
             return
 
-    def wait_until(self, is_done: Callable[[], bool]) -> None:
-        """Wait for a computation with the other processes. Raises ProcessLost.
+    def wait(self, wait: Callable[[Sequence[Buffer]], None], results: Sequence[Buffer]) -> None:
+        """Wait for the results of a computation with the other processes. Raises ProcessLost.
 
-        A look costs less than a twentieth of the time waited for.
+        A look at them costs less than a twentieth of the time waited for.
         """
         began = looked = time.monotonic()
-        while not is_done():
+        while not all(x.is_ready() for x in results):
             now = time.monotonic()
             if now - looked > _SLICE:
                 self.check()
                 looked = now
             elapsed = now - began
             time.sleep(0 if elapsed < 0.001 else min(elapsed / 20, 0.02))
+        try:
+            wait(results)
+        except RuntimeError as error:
+            self.check()
+            raise ProcessLost(
+                "a computation with the other processes failed",
+                found=str(error).strip(),
+                remedy="another process ended, differs, or did not come within "
+                f"collective_timeout_seconds={self.options.collective_timeout}",
+            ) from error
 
     def get(self, key: str, rank: int, doing: str, limit: float | None = None) -> str:
         """Return the value that process ``rank`` sets within a limit in seconds.
