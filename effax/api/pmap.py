@@ -41,8 +41,7 @@ def pmap(
 ) -> JitFunction[P, R]:
     """Map ``fun`` over axes of its arguments, as :func:`effax.vmap`, and compile it.
 
-    The axis has at most as many elements as there are devices. The arrays are on the first device,
-    which computes all elements; ``shard_map`` distributes a computation.
+    The axis has at most as many elements as there are devices, each of which computes one.
 
     Args:
         fun: a function of trees of arrays.

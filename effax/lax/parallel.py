@@ -351,9 +351,10 @@ def ppermute(x: T, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> T:
         pairs.append((entry[0], entry[1]))
 
     def permuted(leaf: Array, axes: Axes) -> Array:
-        if len(axes) > 1:
+        axis, *others = axes
+        if others:
             return taking.jointly(leaf, permuted)
-        return bind1(c.PPermute(axes[0], tuple(sorted(pairs))), leaf)
+        return bind1(c.PPermute(axis, tuple(sorted(pairs))), leaf)
 
     return taking.each(x, permuted)
 
