@@ -67,6 +67,13 @@ def handed_on(
     return [only(cts)]
 
 
+def summed_over_all(
+    b: RuleBuilder, prim: c.Psum, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
+) -> Sequence[Atom | None]:
+    """The cotangents of all groups are summed."""
+    return [b(replace(prim, groups=None), only(cts))]
+
+
 def sent_on(
     b: RuleBuilder, prim: c.PPermute, ins: Sequence[Atom | Linear], cts: Sequence[Atom | None]
 ) -> Sequence[Atom | None]:
@@ -113,6 +120,7 @@ BUGS: tuple[Bug, ...] = (
         of_one_element,
     ),
     transposed("a sum hands its cotangent on", "collective.psum", c.Psum, handed_on),
+    transposed("groups have one cotangent", "collective.psum", c.Psum, summed_over_all),
     transposed("cotangents move as values do", "collective.permute", c.PPermute, sent_on),
     transposed("parts are not exchanged back", "collective.to_all", c.AllToAll, not_exchanged),
     transposed(
