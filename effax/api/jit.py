@@ -365,7 +365,7 @@ def jit(
         in_shardings: the sharding of each argument, or a tree prefix of the positional ones, under
             :func:`effax.sharding.set_mesh` also a ``PartitionSpec``.
         out_shardings: that of each result, in the same way; by default the compiler's choice.
-        device: None, or the first device.
+        device: None, or the device that runs the function; arguments that are placed are on it.
         backend: None, or the platform of the devices.
         compiler_options: options of XLA by name.
         passes: a pass, a pipeline (``effax.passes``), or a list of these, applied to the program of

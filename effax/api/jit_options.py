@@ -13,11 +13,12 @@ from effax.api.dispatch import Runner
 from effax.api.static import StaticArgs
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.device_plan import DevicePlan, device_plan
-from effax.arrays.placed import check_first_device, placement
+from effax.arrays.placed import check_device, placement
 from effax.arrays.sharding import PartitionSpec, Sharding
 from effax.arrays.tracing import FlatFunction
 from effax.ir.errors import BadArgument
 from effax.ir.types import ArrayType
+from effax.lowering import xla
 from effax.lowering.layout import DeviceLayout
 from effax.lowering.program import CompiledProgram
 from effax.lowering.xla import EFFORTS
@@ -75,7 +76,7 @@ class JitOptions(NamedTuple):
         donate: the arguments whose memory results may reuse.
         in_shardings: the shardings of the arguments, a tree prefix of the positional ones.
         out_shardings: those of the results, a tree prefix.
-        device: the device, None or the first one.
+        device: the device that runs it, or None.
         backend: the platform, or None.
         compiler_options: options of XLA.
     """
@@ -129,8 +130,6 @@ class JitOptions(NamedTuple):
     ) -> CallPlan:
         if self.backend is not None:
             devices(self.backend)
-        if self.device is not None:
-            check_first_device(self.device, "jit: device")
         n_consts = len(flat.consts)
         types = flat.jaxpr.in_types[n_consts:]
         outs = [t for t in flat.jaxpr.out_types if isinstance(t, ArrayType)]
@@ -142,8 +141,16 @@ class JitOptions(NamedTuple):
             donated=self._donated(static, args, kwargs),
             compiler_options=self.compiler_options,
             ins=[*ins, *[None] * (len(types) - positional)],
-            outs=self._places(self.out_shardings, result, "out_shardings", outs),
+            outs=self._places(self._of_results(), result, "out_shardings", outs),
         )
+
+    def _of_results(self) -> PyTree:
+        """Return the shardings of results: those on the device, unless it is the first."""
+        if self.device is None:
+            return self.out_shardings
+        check_device(self.device, "jit: device")
+        first = self.device in (xla.first_device(), xla.first_device().platform)
+        return self.out_shardings if first else placement(self.device, "jit: device")
 
     def _donated(
         self, static: StaticArgs, args: Sequence[object], kwargs: _Kwargs

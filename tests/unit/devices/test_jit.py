@@ -254,3 +254,14 @@ def test_programs_on_devices_are_kept_in_a_directory(tmp_path: Any) -> None:
     finally:
         jax.config.update("jax_compilation_cache_dir", None)
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 1.0)
+
+
+def test_a_function_runs_on_a_device() -> None:
+    third = jax.devices()[2]
+    f = jax.jit(lambda x: 2 * x, device=third)
+    assert f(X).devices() == {third} == f(jax.device_put(X, third)).devices()
+    np.testing.assert_array_equal(f(X), 2 * X)
+    with pytest.raises(BadArgument, match="incompatible devices"):
+        f(placed("x"))
+    with pytest.raises(BadArgument, match="unknown device"):
+        jax.jit(lambda x: x, device=cast(Any, "gpu"))(X)
