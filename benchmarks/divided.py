@@ -92,7 +92,9 @@ def _training(lib: Library, n: int) -> Thunk:
 
 
 def _put(lib: Library, n: int) -> Thunk:
-    value, rows = np.ones((n, SIZES["1 MB"] // n), np.float32), _rows(lib, n, "x")
+    # JAX shares memory at a multiple of 64 bytes, where NumPy's arrays begin by chance at most.
+    value = np.ones(SIZES["1 MB"] + 1, np.float32)[1:].reshape(n, -1)
+    rows = _rows(lib, n, "x")
     return lambda: lib.wait(lib.top.device_put(value, rows))
 
 
