@@ -151,8 +151,8 @@ def check_primitive(
     arithmetic around it, and in the body of a scan and a branch, at random values between -2 and 2
     (integers: between -2 and 4). Derivatives, batches and compiled code are also compared at
     magnitudes from 2⁻¹⁰ to 1024, at ones and at zeros of both signs; batches and compiled code at
-    infinities and nan. Results may differ by ``1e-7`` of the greatest in double precision,
-    ``2e-3`` in single, eight roundings in narrower dtypes.
+    halves of odd integers, infinities and nan. Results may differ by ``1e-7`` of the greatest in
+    double precision, ``2e-3`` in single, eight roundings in narrower dtypes.
 
     Args:
         prim: the primitive.
@@ -247,14 +247,14 @@ def _cases(
         yield Case(name, (jaxpr,), _more_of_integers(law, jaxpr, more))
     if law.name == "vmap_is_stacking" and batched is not None:
         yield Case("", (batched,), seeds_for(law.name, batched, seeds), "")
-    for where, jaxpr, finite, together in at:
+    for where, jaxpr, smooth, together in at:
         if law.name in AT_ANYTHING:
             wanted = together or not law.costly
         else:
-            wanted = finite and law.name in AT_NUMBERS
+            wanted = smooth and law.name in AT_NUMBERS
         if wanted:
             # Values of one seed may all be finite.
-            tried = seeds if finite else tuple(dict.fromkeys([*seeds, *ENDLESS_SEEDS]))
+            tried = seeds if smooth else tuple(dict.fromkeys([*seeds, *ENDLESS_SEEDS]))
             yield Case("", (jaxpr,), _more_of_integers(law, jaxpr, tried), where)
 
 

@@ -7,7 +7,7 @@ a pass changes in them is then cut out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from inspect import signature
 from itertools import product
@@ -71,6 +71,7 @@ def catalogue() -> tuple[Jaxpr, ...]:
         *sorts(),
         *mixed(),
         *choices(),
+        *movements(),
         *[made for types in TYPES for made in _programs(types)],
     )
 
@@ -133,6 +134,57 @@ def choices() -> Iterator[Jaxpr]:
         x, y, z = b.binders
         tests = [b(prim, x, y) for prim in (p.Lt(), p.Le(), p.Gt(), p.Ge(), p.Eq(), p.Ne())]
         yield b.finish([b(p.Clamp(), x, y, z), *[b(p.SelectN(), c, y, z) for c in tests]])
+
+
+CUBE: Final = array_type((3, 3, 3), "float32")
+
+MOVEMENTS: Final[tuple[Primitive, ...]] = (
+    *(p.Transpose(order) for order in ((1, 2, 0), (0, 2, 1), (1, 0, 2))),
+    *(p.Rev((0,)), p.Rev((1, 2)), p.ReduceSum((0,)), p.ReduceMax((1,)), p.CumSum(1, True)),
+    *(p.Slice((1, 0, 0), (3, 3, 2), None), p.Slice((0, 0, 0), (3, 3, 3), (2, 1, 1))),
+    *(p.ExpandDims((0,)), p.Squeeze((0,)), p.Reshape((9, 3)), p.Reshape((3, 9))),
+    *(p.BroadcastInDim((3, 3, 3, 3), (0, 2, 3)), p.BroadcastInDim((3, 3, 3), (0, 2))),
+)
+"""Primitives that move elements of three axes of one size, where their order shows."""
+
+
+def movements() -> Iterator[Jaxpr]:
+    """Yield all pairs of primitives that move elements, at static and at dynamic positions."""
+    types = (CUBE, *[array_type((), "int32")] * 2)
+    moves = (*map(_unary, MOVEMENTS), *map(_dynamic, (1, 2)), _updated, _padded)
+    for inner in _typed(types, moves):
+        b = Builder(types)
+        made = inner(b, b.binders)
+        assert isinstance(made, Var)
+        outs: list[Atom] = [made]
+        for outer in moves:
+            with suppress(EffaxError):
+                outs.append(outer(b, [made, b.binders[2]]))
+        yield b.finish(outs)
+
+
+def _dynamic(size: int) -> Apply:
+    return lambda b, xs: b(p.DynamicSlice((size, *_shape(xs[0])[1:])), xs[0], *_starts(xs))
+
+
+def _updated(b: Builder, xs: Sequence[Var]) -> Atom:
+    row = b(p.BroadcastInDim((1, *_shape(xs[0])[1:]), ()), lit(2.0, CUBE.update(shape=())))
+    return b(p.DynamicUpdateSlice(), xs[0], row, *_starts(xs))
+
+
+def _padded(b: Builder, xs: Sequence[Var]) -> Atom:
+    edges = [(1, -1, 0), *[(0, 0, 0)] * (len(_shape(xs[0])) - 1)]
+    return b(p.Pad(tuple(edges)), xs[0], lit(1.0, CUBE.update(shape=())))
+
+
+def _starts(xs: Sequence[Var]) -> list[Atom]:
+    """Return the position of a dynamic slice: an input along the first axis, else 0."""
+    return [xs[1], *[lit(0, xs[1].type)] * (len(_shape(xs[0])) - 1)]
+
+
+def _shape(x: Atom) -> tuple[int, ...]:
+    assert isinstance(x.type, ArrayType)
+    return x.type.shape
 
 
 LITERALS: Final[dict[str, tuple[tuple[float, float], ...]]] = {
@@ -216,6 +268,11 @@ def _inner(types: Sequence[Type]) -> Iterator[Apply]:
         *[_binary(prim, *places) for prim in BINARY for places in ((0, 1), (0, 0))],
         *[_with_number(prim, value, False) for prim in BINARY for value in NUMBERS],
     ]
+    return _typed(types, every)
+
+
+def _typed(types: Sequence[Type], every: Iterable[Apply]) -> Iterator[Apply]:
+    """Yield the equations that are well typed on inputs of these types."""
     for apply in every:
         b = Builder(types)
         with suppress(EffaxError):

@@ -34,13 +34,13 @@ class AtMagnitude(NamedTuple):
     Attributes:
         where: the values, in words.
         jaxpr: the program.
-        finite: whether they are finite, so that derivatives are defined.
+        smooth: whether derivatives are tried at them.
         together: whether all arguments have them.
     """
 
     where: str
     jaxpr: Jaxpr
-    finite: bool
+    smooth: bool
     together: bool
 
 
@@ -101,12 +101,13 @@ def places(
         jaxpr = _moved(prim, types, domain, moves)
         if jaxpr not in seen:
             seen.add(jaxpr)
-            yield AtMagnitude(where, jaxpr, not where.endswith(_ENDLESS), together)
+            yield AtMagnitude(where, jaxpr, not where.endswith(_NO_DERIVATIVES), together)
 
 
 Moves = Sequence[Move | None]
 
-_ENDLESS: Final = ("infinities", "nan")
+_NO_DERIVATIVES: Final = ("infinities", "nan", "halves of odd integers")
+"""Values at which functions are not differentiated: roundings jump at halves."""
 
 _APART: Final = ("magnitudes up to 1024", "zeros", "infinities")
 """The values that one argument has while the others are moderate."""
@@ -177,7 +178,7 @@ def _of_argument(type_: Type, interval: Interval | None) -> dict[str, Move]:
         del scaled["magnitudes up to 2⁻⁹"]
     if kind == "complex":
         return scaled
-    return scaled | {"infinities": _infinite, "nan": _nan}
+    return scaled | {"infinities": _infinite, "nan": _nan, "halves of odd integers": _half}
 
 
 def _of_integers(dtype: DType, interval: Interval | None) -> dict[str, Move]:
@@ -258,6 +259,11 @@ def _infinite(b: Builder, v: Var) -> Atom:
     """Return ``x/(1 - |round(x)|)``: infinite where ``1/2 < |x| < 3/2``, else ±x."""
     divisor = b(Sub(), _lit(v, 1.0), b(Abs(), b(RoundEven(), v)))
     return b(Div(), v, divisor)
+
+
+def _half(b: Builder, v: Var) -> Atom:
+    """Return ``round(x) + 1/2``."""
+    return b(Add(), b(RoundEven(), v), _lit(v, 0.5))
 
 
 def _nan(b: Builder, v: Var) -> Atom:

@@ -51,9 +51,12 @@ def special(dtype: DType, extremes: bool = True) -> np.ndarray:
 
 
 def _middle(least: int, greatest: int) -> list[int]:
-    """Return the greatest integer whose square does not overflow, the next, and powers of two."""
+    """Return the greatest integer whose square does not overflow, the next, and powers of two.
+
+    One more than a power of two is an integer that no float of its width represents.
+    """
     root, bits = isqrt(greatest), greatest.bit_length()
-    found = [root, root + 1, 1 << (bits + 1) // 2, 1 << (bits - 1)]
+    found = [root, root + 1, 1 << (bits + 1) // 2, (1 << (bits - 1)) + 1]
     return [*found, -root - 1] if least < 0 else found
 
 

@@ -75,7 +75,8 @@ def _public(module: str, name: str, value: object) -> str:
         for other, contents in loaded
         if other.startswith("effax")
         and name in getattr(contents, "__all__", ())
-        and getattr_static(contents, name, None) is value
+        # Packages load such names on first use.
+        and getattr(contents, name, None) is value
     ]
     return min(found, key=lambda other: (other.count("."), other), default=module)
 

@@ -33,6 +33,7 @@ from effax.testing import (
     laws,
 )
 from effax.testing.generate.values import both, on_inputs
+from effax.testing.report.import_path import _public
 from effax.testing.report.report import regression_test
 from effax.testing.report.source_text import Written
 from effax.transforms.optimize.rewrite import App, Hole, Number, RewriteRule, rewriting
@@ -334,6 +335,11 @@ def test_what_a_factory_of_the_library_makes_says_so() -> None:
     written = Written()
     written.of(unroll_to(7))
     assert list(written.notes) == ["transform"]
+
+
+def test_names_that_packages_load_on_first_use_are_imported_from_these() -> None:
+    vars(import_module("effax.ir")).pop("parse", None)
+    assert _public("effax.ir.text.parser", "parse", parse) == "effax.ir"
 
 
 def test_arguments_that_are_defaults_are_left_out() -> None:

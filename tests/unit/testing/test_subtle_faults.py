@@ -17,14 +17,14 @@ from effax.effects import ArgIndex, Row, Write
 from effax.extend import Type, Typing, Value
 from effax.ir import BadRule, TransformError, everywhere, map_eqns, parse
 from effax.ir.build import Builder, lit
-from effax.ir.prims import Add, Cos, Le, Lt, Mul, Sin, Sort, Sub
-from effax.ir.syntax import Atom, Eqn, Lit
+from effax.ir.prims import Add, Cos, DynamicSlice, Le, Lt, Mul, Sin, Sort, Sub, Transpose
+from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
 from effax.ir.types import ArrayType
 from effax.passes import Guarantee, Pass, as_pass
 from effax.testing import LawBroken, check_pass, check_primitive
 from effax.testing.check_primitive import numbers_of, programs_of
 from effax.testing.evaluate_checks import check_evaluation
-from effax.testing.generate.catalogue import mixed, sorts
+from effax.testing.generate.catalogue import mixed, movements, sorts
 from effax.testing.generate.magnitudes import places
 from effax.testing.generate.special_values import special
 from effax.testing.laws import jvp_is_the_derivative, pass_keeps_its_guarantees
@@ -118,6 +118,59 @@ def test_ties_of_sorts_with_payloads_are_tried() -> None:
         for seed in range(3):
             with pytest.raises(LawBroken, match="differs"):
                 pass_keeps_its_guarantees(jaxpr, seed, _pass_of(_unstable))
+
+
+def _composed(b: Builder, eqn: Eqn) -> Atom | None:
+    """Compose transpositions in the wrong order, and dynamic slices without their clamps."""
+    inner = b.equation_of(eqn.ins[0]) if eqn.ins else None
+    if inner is None:
+        return None
+    match eqn.prim, inner.prim:
+        case Transpose(q), Transpose(p):
+            return b(Transpose(tuple(q[i] for i in p)), inner.ins[0])
+        case DynamicSlice(), DynamicSlice():
+            starts = zip(inner.ins[1:], eqn.ins[1:], strict=True)
+            return b(eqn.prim, inner.ins[0], *[b(Add(), x, y) for x, y in starts])
+    return None
+
+
+def _is_refused(jaxpr: Jaxpr) -> bool:
+    try:
+        pass_keeps_its_guarantees(jaxpr, 0, _pass_of(_composed))
+    except LawBroken:
+        return True
+    return False
+
+
+@pytest.mark.slow
+def test_movements_are_composed_in_the_catalogue() -> None:
+    names = {jaxpr.eqns[0].prim.name for jaxpr in movements() if _is_refused(jaxpr)}
+    assert names == {"transpose", "dynamic_slice"}
+
+
+def test_integers_that_floats_do_not_represent_are_tried() -> None:
+    for ints, floats in (("int32", "float32"), ("int64", "float64"), ("int16", "float16")):
+        values = special(np.dtype(ints))
+        assert any(int(np.dtype(floats).type(x)) != int(x) for x in values[2:-1])
+
+
+@dataclass(frozen=True, slots=True)
+class Halfway(extend.FunctionPrimitive):
+    """Round halves to even numbers, but upwards if compiled."""
+
+    name: ClassVar[str] = "halfway"
+
+    def function(self, x: Array) -> Array:
+        return jnp.floor(x + 0.5)
+
+    def evaluate(self, *ins: Value) -> Sequence[Value]:
+        return [np.rint(ins[0])]
+
+
+@pytest.mark.slow
+def test_compiled_code_is_compared_at_halves() -> None:
+    with pytest.raises(LawBroken, match="not at halves of odd integers"):
+        check_primitive(Halfway(), extend.array_type((3,), "float32"), seeds=(0,))
 
 
 @dataclass(frozen=True, slots=True)
