@@ -131,7 +131,8 @@ def _composed(b: Builder, eqn: Eqn) -> Atom | None:
         case DynamicSlice(), DynamicSlice():
             starts = zip(inner.ins[1:], eqn.ins[1:], strict=True)
             return b(eqn.prim, inner.ins[0], *[b(Add(), x, y) for x, y in starts])
-    return None
+        case _:
+            return None
 
 
 def _is_refused(jaxpr: Jaxpr) -> bool:
