@@ -201,9 +201,9 @@ def call_cases() -> Iterator[Case]:
     yield call("call: ref argument", 10, _ref_argument)
     yield call("call: closed-over ref", 6, _closed_over_ref)
     yield call("call: 10 refs", 8, _ten_refs)
-    yield call("jit of a fresh lambda", 500, _fresh_lambda)
+    yield call("jit of a fresh lambda", 1000, _fresh_lambda)
     yield call("eager r[i] = v", 30, _eager_write)
-    yield call("eager r[i] += v", 30, _eager_add)
+    yield call("eager r[i] += v", 100, _eager_add)
     yield call("eager a + b", None, _eager_sum)
 
 
