@@ -105,6 +105,7 @@ OTHER_STATE: Final[Mapping[str, str]] = {
     "effax.ir.memo._load": "the number of equations that caches keep",
     "effax.ir.memo._memoized": "the caches of functions of programs",
     "effax.ir.operation.READING": "the functions behind `eqn.primitive`, set with the operations",
+    "effax.ir.eval.quiet._quiet": "the context of a thread in which NumPy does not warn",
     "effax.ir.recursion._carried": "the states that move with a computation to another stack",
     "effax.ir.recursion._kinds": "which classes of primitives have subjaxprs",
     "effax.ir.recursion._stacks": "the number of stacks that a thread uses",
