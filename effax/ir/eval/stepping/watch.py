@@ -105,7 +105,24 @@ def test_of(predicate: str | OfValue) -> Test:
             expected=f"{', '.join(map(repr, TESTS))}, or a function of a NumPy array",
             found=f"{predicate!r:.60}",
         )
-    return Test(getattr(predicate, "__name__", type(predicate).__name__), predicate)
+    name = getattr(predicate, "__name__", type(predicate).__name__)
+    return Test(name, _answering(name, predicate))
+
+
+def _answering(name: str, predicate: OfValue) -> OfValue:
+    """Return the predicate, which raises BadArgument if it returns None."""
+
+    def holds(value: Value) -> object:
+        found = predicate(value)
+        if found is None:
+            raise BadArgument(
+                f"the test {name} of values returns None",
+                expected="a boolean, or an array of booleans",
+                remedy="is a `return` missing?",
+            )
+        return found
+
+    return holds
 
 
 class Hit(NamedTuple):

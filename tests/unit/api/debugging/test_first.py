@@ -180,3 +180,8 @@ def test_wrong_predicates_are_refused() -> None:
         first(jnp.sin, "negative")
     with pytest.raises(BadArgument, match="function of a NumPy array"):
         first(jnp.sin, 3)  # type: ignore[arg-type]
+
+
+def test_a_predicate_without_an_answer_is_an_error() -> None:
+    with pytest.raises(BadArgument, match="returns None"):
+        first(jnp.sin, lambda value: None)(jnp.ones(2))
