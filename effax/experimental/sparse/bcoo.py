@@ -7,6 +7,7 @@ sparse as well.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any, Final, cast
@@ -16,8 +17,11 @@ from effax import tree
 from effax.arrays.array import Array, ArrayLike, DTypeLike
 from effax.arrays.axes import plain_axes
 from effax.arrays.batching import vmap
+from effax.arrays.binding import bind1, program_of
 from effax.ir.dtypes import DType
 from effax.ir.errors import BadArgument, IllTyped
+from effax.ir.prims import Jit
+from effax.ir.trace import current_trace
 from effax.numpy.segments import segment_sum
 from effax.tree import PyTree
 
@@ -27,6 +31,8 @@ __all__ = [
 ]  # fmt: skip
 
 Parts = tuple[Array, Array]
+TODENSE: Final = "todense"
+"""The label of the call that :func:`todense` is in a program."""
 
 
 @tree.register_pytree_node_class
@@ -186,9 +192,11 @@ class BCOO:
         """Return the array in another dtype."""
         return self.with_data(self.data.astype(dtype))
 
-    def sum(self) -> Array:
-        """Return the sum of all elements."""
-        return jnp.sum(self._inside())
+    def sum(self, axis: int | Sequence[int] | None = None) -> Array | BCOO:
+        """Return the sum of all elements, or sparse sums along axes."""
+        if axis is None:
+            return jnp.sum(self._inside())
+        return cast("Array | BCOO", _sparsified(lambda x: x.sum(axis), self))
 
     def with_data(self, data: Array) -> BCOO:
         """Return the array with other elements at the same indices."""
@@ -204,7 +212,9 @@ class BCOO:
     def __neg__(self) -> BCOO:
         return self.with_data(-self.data)
 
-    def __mul__(self, other: ArrayLike) -> BCOO:
+    def __mul__(self, other: ArrayLike | BCOO) -> BCOO:
+        if isinstance(other, BCOO):
+            return cast(BCOO, _sparsified(operator.mul, self, other))
         if jnp.ndim(other) == 0:
             return self.with_data(self.data * other)
         return self.with_data(bcoo_multiply_dense(self, jnp.asarray(other)))
@@ -212,7 +222,17 @@ class BCOO:
     __rmul__ = __mul__
 
     def __truediv__(self, other: ArrayLike) -> BCOO:
-        return self * (1 / jnp.asarray(other))
+        return cast(BCOO, _sparsified(operator.truediv, self, other))
+
+    def __pow__(self, exponent: int) -> BCOO:
+        return cast(BCOO, _sparsified(lambda x: x**exponent, self))
+
+    def __getitem__(self, index: object) -> BCOO:
+        return cast(BCOO, _sparsified(lambda x: x[index], self))
+
+    def reshape(self, *shape: int | Sequence[int]) -> BCOO:
+        """Return the array in another shape, without batch and dense axes."""
+        return cast(BCOO, _sparsified(lambda x: x.reshape(*shape), self))
 
     def __add__(self, other: BCOO) -> BCOO:
         if not isinstance(other, BCOO):
@@ -247,6 +267,12 @@ class BCOO:
             expected = "vectors or matrices of sparse axes"
             raise IllTyped("products are of sparse vectors or matrices", expected, repr(self))
         return self.n_sparse
+
+
+def _sparsified(f: Callable[..., object], *args: object) -> PyTree:
+    from effax.experimental.sparse.transform import sparsify
+
+    return sparsify(f)(*args)
 
 
 def _each(f: Callable[..., Any], n_batch: int, *args: object) -> Any:
@@ -294,8 +320,10 @@ def bcoo_fromdense(
     sizes = x.shape[n_batch : n_batch + n_sparse]
 
     def one(x: Array, used: Array) -> Parts:
-        places = jnp.nonzero(used, size=nse, fill_value=sizes)
-        indices = jnp.stack(places, -1) if places else jnp.zeros((nse, 0))
+        if not sizes:
+            first = (jnp.arange(nse) == 0).reshape(nse, *[1] * x.ndim)
+            return jnp.where(first, x, 0), jnp.zeros((nse, 0), index_dtype)
+        indices = jnp.stack(jnp.nonzero(used, size=nse, fill_value=sizes), -1)
         return _taken(x, indices.astype(index_dtype)), indices.astype(index_dtype)
 
     data, indices = _each(one, n_batch, x, used)
@@ -336,7 +364,13 @@ def todense(mat: BCOO | ArrayLike) -> Array:
     >>> sparse.todense(1.0)
     Array(1., dtype=float32, weak_type=True)
     """
-    return bcoo_todense(mat) if isinstance(mat, BCOO) else jnp.asarray(mat)
+    if isinstance(mat, BCOO):
+        return bcoo_todense(mat)
+    x = jnp.asarray(mat)
+    if current_trace() is None:
+        return x
+    # Marked for `sparsify`, whose program may run on a sparse array.
+    return bind1(Jit(program_of(lambda x: [x], TODENSE, x.type), TODENSE), x)
 
 
 def bcoo_sort_indices(mat: BCOO) -> BCOO:

@@ -9,7 +9,7 @@ import pytest
 
 import effax
 import effax.numpy as jnp
-from effax import tree
+from effax import lax, tree
 from effax.experimental import sparse
 from effax.experimental.sparse import BCOO
 from effax.ir.errors import BadArgument, IllTyped
@@ -117,3 +117,36 @@ def test_bad_input() -> None:
     with pytest.raises(BadArgument, match="fewer axes"):
         BCOO.fromdense(A, n_batch=2, n_dense=1)
     assert repr(tree.map(lambda _: None, a)) == "BCOO(None, None)"
+
+
+def everything(x: Any, y: Any) -> list[Any]:
+    """Return results of all operations that have rules, each on sparse or dense arrays."""
+    looped = lax.fori_loop(0, 2, lambda i, c: c * 2, x)
+    joined = jnp.concatenate([x, jnp.stack([x[1], x[2, ::-1]])])
+    return [
+        *(jnp.sin(x) * 2 - x**2 / 3, x * y, y * x, x / (1 + y**2), x + y, y - x, x * x, -x),
+        *(x.T @ y, y @ x.T, x @ x.T, jnp.tensordot(x, y, 2), x.reshape(2, 10), x[None, 1:, ::2]),
+        *(x.sum(), x.sum(0), jnp.broadcast_to(x[:, None], (4, 2, 5)), looped, joined),
+        *(lax.dynamic_slice(x, (y[0, 0].astype(int), 2), (2, 3)), effax.jit(jnp.tanh)(x)),
+        *(lax.cond(y[0, 0] > 0, lambda x: x, lambda x: 3 * x, x), sparse.todense(x) + 1),
+    ]
+
+
+def test_functions_of_dense_arrays_are_evaluated_on_sparse_ones() -> None:
+    y = RNG.normal(size=(4, 5)).astype(np.float32)
+    half = BCOO.fromdense(A / 2, n_batch=1)
+    found = sparse.sparsify(everything)(half + half, y)
+    for one, wanted in zip(found, everything(jnp.asarray(A), y), strict=True):
+        same(one, wanted)
+    f = sparse.sparsify(lambda x, y: x.T @ y)
+    same(effax.jit(f)(half, y), A.T @ y / 2)
+
+
+def test_operations_with_dense_results_are_refused() -> None:
+    a = BCOO.fromdense(A)
+    with pytest.raises(NotImplementedError, match="would result in dense output"):
+        sparse.sparsify(jnp.cos)(a)
+    with pytest.raises(NotImplementedError, match="sparse array X and a dense array Y"):
+        sparse.sparsify(lambda x: x + 1.0)(a)
+    with pytest.raises(NotImplementedError, match="sparse rule for sort"):
+        sparse.sparsify(jnp.sort)(a)
