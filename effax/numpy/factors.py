@@ -412,16 +412,18 @@ def pinv(
     Array([[0.5 , 0.  ],
            [0.  , 0.25]], dtype=float32)
     """
-    rtol = _one_cutoff(rtol, rcond, "rcond")
+    rtol = _one_cutoff(rtol, rcond, "pinv", "rtol and rcond")
     x = matrices(a, "pinv", square=False)
     wide = _widened(x)
     least = None if rtol is None else uf.astype(as_value(rtol), real_dtype(wide.dtype))
     return uf.astype(pseudo_inverse(wide, least), x.dtype)
 
 
-def _one_cutoff(rtol: ArrayLike | None, other: ArrayLike | None, name: str) -> ArrayLike | None:
+def _one_cutoff(
+    rtol: ArrayLike | None, other: ArrayLike | None, what: str, names: str
+) -> ArrayLike | None:
     if rtol is not None and other is not None:
-        raise BadArgument(f"rtol and {name} are two cutoffs", "one of them", "both")
+        raise BadArgument(f"{what}: only one of {names} may be specified.")
     return other if rtol is None else rtol
 
 
@@ -449,7 +451,7 @@ def matrix_rank(
     >>> jnp.linalg.matrix_rank(jnp.array([[1.0, 1.0], [1.0, 1.0]]))
     Array(1, dtype=int32)
     """
-    _one_cutoff(rtol, tol, "tol")
+    _one_cutoff(rtol, tol, "matrix_rank", "tol or rtol")
     given = as_value(M, "the argument of matrix_rank")
     if given.ndim < 2:
         return uf.astype(uf.not_equal(given, 0).any(), int)

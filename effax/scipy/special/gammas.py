@@ -92,8 +92,6 @@ def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
 def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
     """Return Hurwitz's zeta function, the sum of ``(q + k) ** -x`` for k = 0, 1, 2, ...
 
-    It is differentiated in ``q`` only.
-
     Raises:
         IllTyped: an operand is complex.
 
