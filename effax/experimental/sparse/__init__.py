@@ -6,14 +6,13 @@ from effax.experimental.sparse.bcoo import (
     BCOO,
     bcoo_fromdense,
     bcoo_multiply_dense,
-    bcoo_sort_indices,
-    bcoo_sum_duplicates,
     bcoo_todense,
     bcoo_transpose,
     todense,
 )
 from effax.experimental.sparse.construction import empty, eye
 from effax.experimental.sparse.derivatives import grad, value_and_grad
+from effax.experimental.sparse.duplicates import bcoo_sort_indices, bcoo_sum_duplicates
 from effax.experimental.sparse.products import bcoo_dot_general, bcoo_multiply_sparse
 from effax.experimental.sparse.structure import (
     bcoo_broadcast_in_dim,

@@ -22,12 +22,10 @@ from effax.ir.dtypes import DType
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.prims import Jit
 from effax.ir.trace import current_trace
-from effax.numpy.segments import segment_sum
 from effax.tree import PyTree
 
 __all__ = [
-    "BCOO", "bcoo_fromdense", "bcoo_multiply_dense", "bcoo_sort_indices", "bcoo_sum_duplicates",
-    "bcoo_todense", "bcoo_transpose", "todense",
+    "BCOO", "bcoo_fromdense", "bcoo_multiply_dense", "bcoo_todense", "bcoo_transpose", "todense",
 ]  # fmt: skip
 
 Parts = tuple[Array, Array]
@@ -177,10 +175,14 @@ class BCOO:
 
     def sum_duplicates(self, nse: int | None = None) -> BCOO:
         """Return the array with one element for each index; see :func:`bcoo_sum_duplicates`."""
+        from effax.experimental.sparse.duplicates import bcoo_sum_duplicates
+
         return bcoo_sum_duplicates(self, nse)
 
     def sort_indices(self) -> BCOO:
         """Return the array with its elements in the order of their indices."""
+        from effax.experimental.sparse.duplicates import bcoo_sort_indices
+
         return bcoo_sort_indices(self)
 
     def transpose(self, axes: Sequence[int] | None = None) -> BCOO:
@@ -275,7 +277,7 @@ def _sparsified(f: Callable[..., object], *args: object) -> PyTree:
     return sparsify(f)(*args)
 
 
-def _each(f: Callable[..., Any], n_batch: int, *args: object) -> Any:
+def each(f: Callable[..., Any], n_batch: int, *args: object) -> Any:
     """Apply a function to each batch element."""
     for _ in range(n_batch):
         f = vmap(f)
@@ -326,7 +328,7 @@ def bcoo_fromdense(
         indices = jnp.stack(jnp.nonzero(used, size=nse, fill_value=sizes), -1)
         return _taken(x, indices.astype(index_dtype)), indices.astype(index_dtype)
 
-    data, indices = _each(one, n_batch, x, used)
+    data, indices = each(one, n_batch, x, used)
     return BCOO((data, indices), shape=x.shape)
 
 
@@ -354,7 +356,7 @@ def bcoo_todense(mat: BCOO) -> Array:
         places = tuple([indices[:, i] for i in range(indices.shape[-1])])
         return jnp.zeros(sizes, data.dtype).at[places].add(data, mode="drop")
 
-    return cast(Array, _each(one, mat.n_batch, mat.data, mat.indices))
+    return cast(Array, each(one, mat.n_batch, mat.data, mat.indices))
 
 
 def todense(mat: BCOO | ArrayLike) -> Array:
@@ -371,66 +373,6 @@ def todense(mat: BCOO | ArrayLike) -> Array:
         return x
     # Marked for `sparsify`, whose program may run on a sparse array.
     return bind1(Jit(program_of(lambda x: [x], TODENSE, x.type), TODENSE), x)
-
-
-def bcoo_sort_indices(mat: BCOO) -> BCOO:
-    """Return the array with its elements in the order of their indices.
-
-    >>> from effax.experimental import sparse
-    >>> mat = sparse.BCOO((jnp.array([1.0, 2.0]), jnp.array([[1], [0]])), shape=(2,))
-    >>> sparse.bcoo_sort_indices(mat).data
-    Array([2., 1.], dtype=float32)
-    """
-
-    def one(data: Array, indices: Array) -> Parts:
-        if not indices.shape[-1]:
-            return data, indices
-        order = jnp.lexsort([indices[:, i] for i in reversed(range(indices.shape[-1]))])
-        return data[order], indices[order]
-
-    data, indices = _each(one, mat.n_batch, mat.data, mat.indices)
-    return BCOO((data, indices), shape=mat.shape)
-
-
-def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
-    """Return the array with one element for each index, in order; padding is at the end.
-
-    Args:
-        mat: sparse array.
-        nse: number of specified elements; by default that of the different indices, which takes
-            known ones.
-
-    Raises:
-        ConcretizationError: indices are traced and ``nse`` is None.
-
-    >>> from effax.experimental import sparse
-    >>> mat = sparse.BCOO((jnp.array([1.0, 2.0]), jnp.array([[1], [1]])), shape=(2,))
-    >>> sparse.bcoo_sum_duplicates(mat).data
-    Array([3.], dtype=float32)
-    """
-    ordered = bcoo_sort_indices(mat)
-    sizes = jnp.array(mat._sizes[: mat.n_sparse], mat.indices.dtype)
-
-    def groups(indices: Array) -> Array:
-        """Return the number of the group of each index, from 0; padding is in none."""
-        inside = jnp.all((indices >= 0) & (indices < sizes), -1)
-        first = jnp.concatenate([jnp.ones(1, bool), jnp.any(indices[1:] != indices[:-1], -1)])
-        number = jnp.cumsum(first[: inside.shape[0]] & inside) - 1
-        return jnp.where(inside, number, inside.shape[0])
-
-    numbers = cast(Array, _each(groups, mat.n_batch, ordered.indices))
-    if nse is None:
-        known = jnp.where(numbers < ordered.nse, numbers, -1)
-        nse = int(jnp.max(known, initial=-1)) + 1
-    count = nse
-
-    def one(data: Array, indices: Array, number: Array) -> Parts:
-        summed = segment_sum(data, number, count)
-        padding = jnp.broadcast_to(sizes, (count, sizes.shape[0]))
-        return summed, padding.at[number].set(indices, mode="drop")
-
-    data, indices = _each(one, mat.n_batch, ordered.data, ordered.indices, numbers)
-    return BCOO((data, indices), shape=mat.shape)
 
 
 def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
@@ -468,7 +410,7 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: ArrayLike) -> Array:
     Array([3., 4.], dtype=float32)
     """
     whole = jnp.broadcast_to(jnp.asarray(v), sp_mat.shape)
-    return sp_mat.data * cast(Array, _each(_taken, sp_mat.n_batch, whole, sp_mat.indices))
+    return sp_mat.data * cast(Array, each(_taken, sp_mat.n_batch, whole, sp_mat.indices))
 
 
 def _swapped(mat: BCOO) -> BCOO:
@@ -494,8 +436,8 @@ def _product(mat: BCOO, x: Array) -> Array:
     n = mat.n_batch
     if x.ndim > 2:
         x = jnp.broadcast_to(x, (*mat.shape[:n], *x.shape[-2:]))
-        return cast(Array, _each(one, n, mat.data, mat.indices, x))
-    return cast(Array, _each(lambda d, i: one(d, i, x), n, mat.data, mat.indices))
+        return cast(Array, each(one, n, mat.data, mat.indices, x))
+    return cast(Array, each(lambda d, i: one(d, i, x), n, mat.data, mat.indices))
 
 
 def _sparse_product(a: BCOO, b: BCOO) -> BCOO:
@@ -512,5 +454,5 @@ def _sparse_product(a: BCOO, b: BCOO) -> BCOO:
         at = jnp.where(meet, i[:, None, 0], rows), jnp.where(meet, j[None, :, 1], columns)
         return data, jnp.stack([k.reshape(-1) for k in at], -1)
 
-    data, indices = _each(one, a.n_batch, a.data, a.indices, b.data, b.indices)
+    data, indices = each(one, a.n_batch, a.data, a.indices, b.data, b.indices)
     return BCOO((data, indices), shape=(*a.shape[:-1], columns))

@@ -22,9 +22,9 @@ from effax.experimental.sparse.bcoo import (
     BCOO,
     TODENSE,
     bcoo_multiply_dense,
-    bcoo_sum_duplicates,
     bcoo_todense,
 )
+from effax.experimental.sparse.duplicates import bcoo_sum_duplicates
 from effax.experimental.sparse.products import bcoo_dot_general, bcoo_multiply_sparse
 from effax.experimental.sparse.structure import (
     bcoo_broadcast_in_dim,
