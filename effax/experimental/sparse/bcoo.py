@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
 from itertools import pairwise
+from types import ModuleType
 from typing import Any, Final, cast
 
 import effax.numpy as jnp
@@ -175,15 +177,11 @@ class BCOO:
 
     def sum_duplicates(self, nse: int | None = None) -> BCOO:
         """Return the array with one element for each index; see :func:`bcoo_sum_duplicates`."""
-        from effax.experimental.sparse.duplicates import bcoo_sum_duplicates
-
-        return bcoo_sum_duplicates(self, nse)
+        return cast(BCOO, _of("duplicates").bcoo_sum_duplicates(self, nse))
 
     def sort_indices(self) -> BCOO:
         """Return the array with its elements in the order of their indices."""
-        from effax.experimental.sparse.duplicates import bcoo_sort_indices
-
-        return bcoo_sort_indices(self)
+        return cast(BCOO, _of("duplicates").bcoo_sort_indices(self))
 
     def transpose(self, axes: Sequence[int] | None = None) -> BCOO:
         """Return the array with its axes in another order; see :func:`bcoo_transpose`."""
@@ -271,10 +269,13 @@ class BCOO:
         return self.n_sparse
 
 
-def _sparsified(f: Callable[..., object], *args: object) -> PyTree:
-    from effax.experimental.sparse.transform import sparsify
+def _of(module: str) -> ModuleType:
+    """Return a module that is made of this one, and is imported at its first use."""
+    return import_module(f"effax.experimental.sparse.{module}")
 
-    return sparsify(f)(*args)
+
+def _sparsified(f: Callable[..., object], *args: object) -> PyTree:
+    return cast(PyTree, _of("transform").sparsify(f)(*args))
 
 
 def each(f: Callable[..., Any], n_batch: int, *args: object) -> Any:
