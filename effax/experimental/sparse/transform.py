@@ -65,7 +65,7 @@ def sparsify(f: Callable[..., object], use_tracer: bool = False) -> Callable[...
     >>> from effax.experimental import sparse
     >>> f = sparse.sparsify(lambda x, y: jnp.sin(x).T @ y)
     >>> f(sparse.eye(2), jnp.array([1.0, 2.0]))
-    Array([0.84147096, 1.6829419 ], dtype=float32)
+    Array([0.841471, 1.682942], dtype=float32)
     """
     del use_tracer
 
