@@ -101,6 +101,7 @@ WITHOUT_A_TYPE: Final = {
     "effax.experimental.ode.odeint": STRUCTURE,
     "effax.experimental.sparse.BCOO": STRUCTURE,
     "effax.experimental.sparse.grad": STRUCTURE,
+    "effax.experimental.sparse.sparsify": STRUCTURE,
     "effax.experimental.sparse.value_and_grad": STRUCTURE,
     "effax.export.Exported": HOST,
     "effax.export.symbolic_args_specs": STRUCTURE,

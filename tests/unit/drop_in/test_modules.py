@@ -26,8 +26,9 @@ from effax.drop_in.sources import SOURCES
 from tests import surface
 
 OF_EFFAX: Final = {
-    "effax.ad", "effax.drop_in", "effax.effects", "effax.extend", "effax.ir", "effax.lowering",
-    "effax.passes", "effax.show", "effax.testing", "effax.transforms",
+    "effax.ad", "effax.checkpoint", "effax.drop_in", "effax.effects", "effax.extend", "effax.ir",
+    "effax.launch", "effax.lowering", "effax.passes", "effax.show", "effax.testing",
+    "effax.transforms",
 }  # fmt: skip
 """Public modules that JAX does not have, or that have another meaning there."""
 

@@ -114,7 +114,7 @@ def test_name_stacks_generators_and_caches() -> None:
     key = generators.seed_with_impl(generators.rbg_prng_impl, 3)
     assert key == effax.random.key(3, impl="rbg")
     cached = cache(object)
-    names.register_backend_cache(cached, "a test")
+    names.register_backend_cache(cached, "tests.cached")
     first = cached()
     effax.clear_caches()
     assert cached() is not first
