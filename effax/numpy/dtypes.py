@@ -287,7 +287,7 @@ class finfo:  # noqa: N801  NumPy's name
         if name.startswith("_"):
             raise AttributeError(name)
         value: object = getattr(self._limits, name)
-        return float(value) if isinstance(value, np.float32) else value
+        return float(value) if type(value) is np.float32 else value
 
     def __repr__(self) -> str:
         return repr(self._limits)
