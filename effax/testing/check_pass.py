@@ -22,6 +22,7 @@ from effax.testing.laws.guarantees import agreement_of
 from effax.testing.laws.runner import Arguments, Draw, Drawn, Trial, attempt_on, raise_broken
 from effax.testing.laws.tolerance import Allowed, Tolerances
 from effax.testing.pass_programs import WantedPrograms, plans_of, redundant_programs
+from effax.testing.pass_rules import programs_of_rules
 from effax.testing.pass_trials import Calls, Changes, EachPart, PartTrial
 from effax.testing.progress import Progress
 from effax.testing.report.report import Inconclusive
@@ -141,10 +142,11 @@ def check_pass(
     The pass must be a function of the program, return valid programs with the same types and no new
     effects, and keep its guarantees. Values are compared on ordinary inputs, on zeros of both
     signs, infinities and nan, and near the numbers in the programs; side effects are compared call
-    by call. The equations that it changes are cut out, as programs whose inputs are their operands,
-    and tried on more special values, and in loops of no, one and two iterations. A pass that
-    changes few programs, or few kinds of equations, is tried again: on those programs with other
-    inputs, and on others that are full of the equations that it changed.
+    by call. Rules of which it is made are tried on instances of their left sides. The equations
+    that it changes are cut out, as programs whose inputs are their operands, and tried on more
+    special values, and in loops of no, one and two iterations. A pass that changes few programs, or
+    few kinds of equations, is tried again: on those programs with other inputs, and on others that
+    are full of the equations that it changed.
 
     ::
 
@@ -308,6 +310,7 @@ class _Check:
         if self.is_broken:
             return
         self._try_literals()
+        self._try_rules()
         self.try_slices([*self.changes.pairs, *self._in_catalogue()])
         self._try_calls(wanted, examples, seed)
         found = [self._tried_again(self.step, self.changes.pairs, self.trials)]
@@ -335,6 +338,12 @@ class _Check:
         for jaxpr in literals():
             if self._made(jaxpr) != jaxpr:
                 _try_program([self.kept], jaxpr, PROBE_SEEDS[:1], self.progress)
+
+    def _try_rules(self) -> None:
+        """Try instances of the rules of the pass, as far as it changes them."""
+        for jaxpr in programs_of_rules(self.step):
+            if self._made(jaxpr) != jaxpr:
+                _try_program(self.trials, jaxpr, PROBE_SEEDS, self.progress)
 
     def _in_catalogue(self) -> list[tuple[Jaxpr, Jaxpr]]:
         """Return the programs of all pairs of primitives that a pass changes that changes few."""
