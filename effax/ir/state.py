@@ -82,6 +82,7 @@ def cached(maxsize: int | None) -> Callable[[Callable[P, R]], Cached[R]]:
 
 
 OTHER_STATE: Final[Mapping[str, str]] = {
+    "effax.api.checkpoints.processes._numbers": "the numbers of the exchanges of a process",
     "effax.api.operations._operations": "one operation for each class of primitives",
     "effax.arrays.collector._pauses": "the number of pauses of the collector",
     "effax.arrays.rules.call_rules._state": "the calls whose rules a thread is tracing",

@@ -198,6 +198,21 @@ def lowered(patch: Patch) -> None:
     check_law(laws.lowering_agrees_with_evaluation, examples=10)
 
 
+def compiled_meshes(patch: Patch) -> None:
+    # On one device, a program for a mesh is compiled as any other.
+    module = import_module("effax.testing.laws.devices")
+    patch.setattr(module, "compiled_outcome", lambda f, xs: _shifted(programs.run(f, xs)))
+    check_law(laws.shard_map_runs_on_devices, examples=20)
+
+
+def placed(patch: Patch) -> None:
+    module = import_module("effax.testing.laws.devices")
+    shifted = lambda f, xs, *_: _shifted(programs.run(f, xs))  # noqa: E731
+    patch.setattr(module, "compiled_outcome", shifted)
+    patch.setattr(module, "_placed_outcome", shifted)
+    check_law(laws.placed_programs_agree, examples=10)
+
+
 def simplifying(patch: Patch) -> None:
     def grown(jaxpr: Jaxpr) -> Jaxpr:
         return jaxpr.replace(eqns=[*jaxpr.eqns, *jaxpr.eqns[-1:]])
@@ -237,6 +252,8 @@ FAULTS: Final[dict[str, Callable[[Patch], None]]] = {
     "reverse_is_linearize_then_transpose": reverse,
     "lowering_agrees_with_evaluation": lowered,
     "stepping_is_evaluation": stepped,
+    "shard_map_runs_on_devices": compiled_meshes,
+    "placed_programs_agree": placed,
 }
 
 
