@@ -151,7 +151,7 @@ def check_primitive(
     arithmetic around it, and in the body of a scan and a branch, at random values between -2 and 2
     (integers: between -2 and 4). Derivatives, batches and compiled code are also compared at
     magnitudes from 2⁻¹⁰ to 1024, at ones and at zeros of both signs; batches and compiled code at
-    halves of odd integers, infinities and nan. Results may differ by ``1e-7`` of the greatest in
+    half-integers, infinities and nan. Results may differ by ``1e-7`` of the greatest in
     double precision, ``2e-3`` in single, eight roundings in narrower dtypes.
 
     Args:

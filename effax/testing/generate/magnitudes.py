@@ -106,8 +106,8 @@ def places(
 
 Moves = Sequence[Move | None]
 
-_NO_DERIVATIVES: Final = ("infinities", "nan", "halves of odd integers")
-"""Values at which functions are not differentiated: roundings jump at halves."""
+_NO_DERIVATIVES: Final = ("infinities", "nan", "half-integers")
+"""Values at which functions are not differentiated: roundings jump at half-integers."""
 
 _APART: Final = ("magnitudes up to 1024", "zeros", "infinities")
 """The values that one argument has while the others are moderate."""
@@ -178,7 +178,7 @@ def _of_argument(type_: Type, interval: Interval | None) -> dict[str, Move]:
         del scaled["magnitudes up to 2⁻⁹"]
     if kind == "complex":
         return scaled
-    return scaled | {"infinities": _infinite, "nan": _nan, "halves of odd integers": _half}
+    return scaled | {"infinities": _infinite, "nan": _nan, "half-integers": _half}
 
 
 def _of_integers(dtype: DType, interval: Interval | None) -> dict[str, Move]:

@@ -157,7 +157,7 @@ def test_integers_that_floats_do_not_represent_are_tried() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Halfway(extend.FunctionPrimitive):
-    """Round halves to even numbers, but upwards if compiled."""
+    """Round half-integers to even numbers, but upwards if compiled."""
 
     name: ClassVar[str] = "halfway"
 
@@ -169,8 +169,8 @@ class Halfway(extend.FunctionPrimitive):
 
 
 @pytest.mark.slow
-def test_compiled_code_is_compared_at_halves() -> None:
-    with pytest.raises(LawBroken, match="not at halves of odd integers"):
+def test_compiled_code_is_compared_at_half_integers() -> None:
+    with pytest.raises(LawBroken, match="not at half-integers"):
         check_primitive(Halfway(), extend.array_type((3,), "float32"), seeds=(0,))
 
 
