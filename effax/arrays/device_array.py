@@ -8,6 +8,7 @@ import numpy as np
 
 from effax.arrays.array import Array, ArrayLike
 from effax.arrays.config import config
+from effax.arrays.not_array import as_numbers
 from effax.arrays.operators import ops
 from effax.ir.dtypes import FLOAT32, as_key_dtype, is_key_dtype
 from effax.ir.eval.quiet import quietly
@@ -55,7 +56,7 @@ class DeviceArray(Array):
 
     def __buffer__(self, flags: int) -> memoryview:
         """Return a read-only view of the value, for ``memoryview`` from Python 3.12 on."""
-        return self.numpy().data
+        return as_numbers(self.numpy(), self._type).data
 
     @property
     def buffer(self) -> Buffer:
