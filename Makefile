@@ -89,7 +89,7 @@ imports: .venv/extra-dev  ## The direction of imports
 # tests, of values that no Python and no jaxlib changes, run there only.
 test-on-newest: .venv-newest/extra-test .venv-newest/with-jax
 	.venv-newest/bin/pytest -q -n $(WORKERS) -m "not slow" tests/unit tests/golden
-	.venv-newest/bin/pytest -q -n $(WORKERS) tests/laws tests/differential tests/sweep tests/random_functions
+	.venv-newest/bin/pytest -q -n $(WORKERS) --hypothesis-profile=brief tests/laws tests/differential tests/sweep tests/random_functions
 
 # Environments. A stamp says that an extra is installed as pyproject.toml has it now.
 define make_venv

@@ -8,7 +8,8 @@ from importlib.util import find_spec
 import pytest
 from hypothesis import HealthCheck, settings
 
-# `fast` is deterministic and for every run; `laws` (make laws) searches for counterexamples.
+# `fast` is deterministic and for every run; `brief` is its beginning, for a second Python, where
+# little but XLA differs; `laws` (make laws) searches for counterexamples.
 settings.register_profile(
     "fast",
     max_examples=25,
@@ -23,6 +24,7 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("brief", settings.get_profile("fast"), max_examples=8)
 settings.load_profile("fast")
 
 
