@@ -396,7 +396,8 @@ def empty_like(
         prototype: array, scalar, or what has a shape and a dtype.
         dtype: dtype of the result instead.
         shape: shape of the result instead.
-        device: the first device, its platform, or a sharding over it; None is the first.
+        device: a device, its platform, or a sharding; None is that of ``prototype``, if it is
+            placed.
 
     Returns:
         Array of zeros.
@@ -421,7 +422,7 @@ def ones_like(
         a: array, scalar, or what has a shape and a dtype.
         dtype: dtype of the result instead.
         shape: shape of the result instead.
-        device: the first device, its platform, or a sharding over it; None is the first.
+        device: a device, its platform, or a sharding; None is that of ``a``, if it is placed.
         out_sharding: sharding of the result, in place of a device.
 
     Returns:

@@ -97,11 +97,9 @@ def with_sharding(x: DeviceArray, sharding: Sharding) -> PlacedArray:
 def _moved(x: PlacedArray, sharding: Sharding) -> PlacedArray:
     """Return an array with another sharding over the same devices, by a program on them."""
     v = Var(0, x.type)
-    plan = device_plan(Jaxpr([v], [], [v]), [x], (), [sharding], "device_put")
-    assert plan is not None, "an array over several devices has a plan"
-    program = unsafe_perform_io(compile_program(Jaxpr([v], [], [v]), layout=plan.layout).unwrap())
-    types = plan.result_types([x.type], program.executable.out_places)
-    return device_call(program, [x.type], types)([x])[0]
+    found = _compiled(Jaxpr([v], [], [v]), (x.placed_type,), (sharding,))
+    assert found is not None, "an array over several devices has a plan"
+    return found([x])[0]
 
 
 def _over_own_mesh(x: PlacedArray) -> PlacedArray:
@@ -148,7 +146,7 @@ def device_call(
         try:
             triples = zip(operands, types, places, strict=True)
             buffers = [operand_buffer(x, t, p) for x, t, p in triples]
-            if donates and len({*map(id, buffers)}) < len(buffers):
+            if len({*map(id, buffers)}) < len(buffers):
                 raise _donated_twice()
             results = execute(buffers)
             pairs = zip(changed, results[n_outs:], executable.out_places[n_outs:], strict=True)
@@ -204,16 +202,16 @@ def run_on_devices(jaxpr: Jaxpr, operands: Sequence[object]) -> list[Array] | No
 
 @memoize(maxsize=1024)
 def _compiled(
-    jaxpr: Jaxpr, placed: tuple[PlacedType | None, ...]
+    jaxpr: Jaxpr, placed: tuple[PlacedType | None, ...], outs: tuple[Sharding, ...] = ()
 ) -> Callable[[Sequence[object]], list[PlacedArray]] | None:
-    plan = device_plan(jaxpr, placed or (None,) * len(jaxpr.binders), (), (), "an operation")
+    plan = device_plan(jaxpr, placed or (None,) * len(jaxpr.binders), (), outs, "an operation")
     if plan is None:
         return None
     made = compile_program(jaxpr, layout=plan.layout)
     if not is_successful(made):
         raise unsafe_perform_io(made.failure())
     program = unsafe_perform_io(made.unwrap())
-    if program.executable.calls_python:
+    if program.executable.calls_python and len(plan.layout.devices) > 1:
         # Each device would call the function.
         return None
     types = cast("tuple[ArrayType, ...]", jaxpr.out_types)

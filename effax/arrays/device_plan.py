@@ -76,15 +76,6 @@ def sharding_of(place: Placement, meshes: tuple[Mesh, ...], ndim: int) -> Shardi
     return next((s for s in named if s is not None), GSPMDSharding(whole))
 
 
-def devices_of(sharding: Sharding) -> Devices:
-    """Return the devices of a sharding, in its order."""
-    if isinstance(sharding, NamedSharding):
-        return tuple(sharding.mesh.devices.flat)
-    if isinstance(sharding, GSPMDSharding):
-        return sharding.place.devices
-    return tuple(sharding.device_set)
-
-
 def mesh_of(axes: Axes, numbers: Sequence[int]) -> Mesh:
     """Return the mesh of devices that a program names."""
     found = {d.id: d for d in xla.devices()}
@@ -179,7 +170,7 @@ def _common(found: Sequence[tuple[str, Sharding]], name: str) -> Devices:
     """Return the devices of all shardings. Raises BadArgument where they differ."""
     groups: dict[Devices, str] = {}
     for what, sharding in found:
-        groups.setdefault(devices_of(sharding), what)
+        groups.setdefault(sharding._device_assignment, what)
     if len(groups) > 1:
         shown = [f"{what} on {_shown(devices)}" for devices, what in groups.items()]
         raise BadArgument(

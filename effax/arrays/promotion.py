@@ -385,7 +385,7 @@ def scalar_type_of(x: object) -> type:
 
 def copied(x: Array) -> Array:
     """Return an array of its own: the memory of ``x`` may be donated or deleted later."""
-    if isinstance(x, DeviceArray):
+    if type(x) is DeviceArray:
         # A donation copies memory of which there is a view.
         return DeviceArray(x.numpy().view(), x.type)
     return bind1(Copy(), x)

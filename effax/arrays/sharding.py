@@ -360,6 +360,10 @@ class GSPMDSharding(Sharding):
         """Return the devices."""
         return set(self.place.devices)
 
+    @property
+    def _device_assignment(self) -> tuple[Device, ...]:
+        return self.place.devices
+
     def shard_shape(self, global_shape: Sequence[int]) -> Shape:
         """Return the shape of one device's part. Raises IllTyped where dimensions do not divide."""
         return self.place.shard_shape(integers(global_shape, "shard_shape"))

@@ -191,10 +191,15 @@ def _window_of_parts(w: Writer, x: Val, starts: Sequence[Val], type_: ArrayType)
     every = numbers(range(len(x.shape)))
     text = (
         f'"stablehlo.gather"({x}, {at}) <{{dimension_numbers = #stablehlo.gather<offset_dims = '
-        f"{every}, start_index_map = {every}>, slice_sizes = array<i64: "
-        f"{', '.join(map(str, type_.shape))}>}}>"
+        f"{every}, start_index_map = {every}>, slice_sizes = {array(type_.shape)}}}>"
     )
     return w.op1(f"{text} : {signature([x, at], type_)}", type_)
+
+
+def clamped(w: Writer, x: Val, low: int, high: int) -> Val:
+    """Return integers moved into bounds."""
+    scalar = x.type.update(shape=())
+    return mapped(w, "clamp", x.type, w.constant(low, scalar), x, w.constant(high, scalar))
 
 
 def dynamic_update_slice(w: Writer, x: Val, update: Val, starts: Sequence[Val]) -> Val:
@@ -204,10 +209,7 @@ def dynamic_update_slice(w: Writer, x: Val, update: Val, starts: Sequence[Val]) 
     if w.divided:
         # XLA drops a window out of bounds if it divides the array.
         rooms = [n - m for n, m in zip(x.shape, update.shape, strict=True)]
-        starts = [
-            mapped(w, "clamp", s.type, full(w, 0, s), s, full(w, room, s))
-            for s, room in zip(starts, rooms, strict=True)
-        ]
+        starts = [clamped(w, s, 0, room) for s, room in zip(starts, rooms, strict=True)]
     return mapped(w, "dynamic_update_slice", x.type, x, update, *starts)
 
 

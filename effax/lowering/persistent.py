@@ -62,8 +62,7 @@ class PersistentCache(NamedTuple):
         Programs that call Python functions are compiled, and programs of several processes, which
         agree on each that they compile.
         """
-        here = xla.this_process()
-        if module.host_calls or any(d.process_index != here for d in devices):
+        if module.host_calls or xla.spanning(devices) is not None:
             return compile_()
         key = _key(module.text, [*options, *[("device", d.id) for d in devices]])
         found = self._read(key, module, devices)

@@ -28,8 +28,7 @@ def cond(w: Writer, prim: p.Cond, ins: Sequence[Val]) -> Sequence[Val]:
         inside = ops.convert(w, index, INT32)
     else:
         # An index out of range is clamped; StableHLO's case would take the last branch.
-        low, high = ops.full(w, 0, index), ops.full(w, len(regions) - 1, index)
-        inside = ops.mapped(w, "clamp", index.type, low, index, high)
+        inside = ops.clamped(w, index, 0, len(regions) - 1)
     text = ", ".join(regions)
     return w.op(f'"stablehlo.case"({inside}) ({text}) : {ops.signature([inside], *types)}', *types)
 

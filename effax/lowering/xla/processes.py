@@ -341,12 +341,7 @@ def leave() -> None:
 def _wait_for_others(left: Group) -> None:
     end = time.monotonic() + left.options.shutdown_timeout
     for rank in range(1, left.options.size):
-        while time.monotonic() < end:
-            try:
-                left.client.blocking_key_value_get(f"effax/left/{rank}", int(1000 * _SLICE))
-                break
-            except RuntimeError:
-                left.check()
+        left.get("effax/left", rank, "leaves", end - time.monotonic())
     # The others forget the service once they have its answer.
     time.sleep(0.2)
 

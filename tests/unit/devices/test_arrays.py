@@ -56,6 +56,20 @@ def test_elements_of_every_kind_are_divided() -> None:
     assert weak.weak_type and float(weak) == 1.0
 
 
+def test_a_copy_is_placed_alike() -> None:
+    for x in (placed(P("x")), jax.device_put(X, jax.devices()[2])):
+        for copied in (x.astype(x.dtype, copy=True), jnp.array(x), jnp.copy(x)):
+            assert copied is not x and copied.sharding == x.sharding
+            np.testing.assert_array_equal(copied, X)
+
+
+def test_devices_of_a_sharding_are_in_order() -> None:
+    mesh = Mesh(np.array(jax.devices())[[3, 1, 0, 2]], "x")
+    assert [d.id for d in NamedSharding(mesh, P("x"))._device_assignment] == [3, 1, 0, 2]
+    whole = jax.jit(lambda x: x.reshape(2, 16))(placed(P("x"), mesh=mesh))
+    assert [d.id for d in whole.sharding._device_assignment] == [3, 1, 0, 2]
+
+
 def test_an_array_moves_between_shardings_and_devices() -> None:
     x, last = placed(P("x")), jax.devices()[-1]
     for sharding in (NamedSharding(GRID, P("y", "x")), SingleDeviceSharding(last)):

@@ -211,6 +211,7 @@ def test_programs_on_several_devices_call_python(capsys: Any) -> None:
     double = lambda x: jax.pure_callback(lambda a: 2 * a, shape, x)  # noqa: E731
     for way in (double, jax.jit(double)):
         np.testing.assert_array_equal(way(placed("x")), 2 * X)
+        assert way(one).devices() == one.devices()
 
 
 def test_each_device_calls_python_in_shard_map_and_an_exception_ends_the_call() -> None:

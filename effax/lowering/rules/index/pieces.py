@@ -55,7 +55,7 @@ def _pieces(w: Writer, place: LoweredIndex, clamped: bool) -> Pieces:
             where = (
                 w.constant(dim.start or 0, array_type((), place.dtype))
                 if start is None
-                else _clamped(w, start, size - dim.size)
+                else ops.clamped(w, start, 0, size - dim.size)
             )
             columns.append(ops.broadcast(w, where, shape, []))
             mapped.append(axis)
@@ -94,12 +94,7 @@ def _pick_position(w: Writer, place: LoweredIndex, axis: int, clamped: bool) -> 
     dim, operand, size = place.axes[axis]
     if operand is None:
         return w.constant(dim[0] or 0, array_type((), place.dtype))
-    return _clamped(w, operand, size - 1) if clamped else operand
-
-
-def _clamped(w: Writer, x: Val, high: int) -> Val:
-    scalar = x.type.update(shape=())
-    return ops.mapped(w, "clamp", x.type, w.constant(0, scalar), x, w.constant(high, scalar))
+    return ops.clamped(w, operand, 0, size - 1) if clamped else operand
 
 
 def _stepped(w: Writer, place: LoweredIndex, axis: int) -> Val:
@@ -113,10 +108,7 @@ def _stepped(w: Writer, place: LoweredIndex, axis: int) -> Val:
         return ops.same(w, "add", offset, w.constant(dim.start or 0, type_))
     reach = (dim.size - 1) * dim.step
     low, high = max(0, -reach), size - 1 - max(0, reach)
-    scalar = operand.type
-    start = ops.mapped(
-        w, "clamp", scalar, w.constant(low, scalar), operand, w.constant(high, scalar)
-    )
+    start = ops.clamped(w, operand, low, high)
     return ops.same(w, "add", offset, w.repeat(start, (dim.size,)))
 
 

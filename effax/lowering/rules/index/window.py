@@ -52,8 +52,7 @@ def _lowered(w: Writer, start: int | Val, reach: int, size: int) -> int | Val:
     """Return the least position of a slice that runs backward from ``start`` by ``reach``."""
     if isinstance(start, int):
         return start + reach
-    low, high = ops.full(w, -reach, start), ops.full(w, size - 1, start)
-    inside = ops.mapped(w, "clamp", start.type, low, start, high)
+    inside = ops.clamped(w, start, -reach, size - 1)
     return ops.same(w, "add", inside, ops.full(w, reach, start))
 
 

@@ -55,15 +55,13 @@ def _adds(prim: ShardMap, position: int) -> bool:
 def _discharged_inside(b: RuleBuilder, prim: ShardMap, ins: Sequence[Atom]) -> DischargeOut:
     inner = discharge.cached(prim.jaxpr, b.rules)
     # Devices add to zeros what they add to a shared reference.
-    shared = {
-        i: prim.unnamed(prim.in_specs[i]) for i in inner.changed if prim.unnamed(prim.in_specs[i])
-    }
+    shared = {i: prim.unnamed(prim.in_specs[i]) for i in inner.changed}
     body = RuleBuilder(b.rules, inner.jaxpr.in_types)
-    summed = {i for i in shared if _adds(prim, i)}
+    summed = {i for i, axes in shared.items() if axes and _adds(prim, i)}
     args = [zeros(body, v.type) if i in summed else v for i, v in enumerate(body.binders)]
     outs = body.inline_jaxpr(inner.jaxpr, args)
     for k, i in enumerate(inner.changed, inner.n_outs):
-        for axis in shared.get(i, ()):
+        for axis in shared[i]:
             # The token of side effects alone is written by all; its value is not used.
             outs[k] = body(Psum(axis) if i in summed else Pmax(axis), outs[k])
     made = replace(
