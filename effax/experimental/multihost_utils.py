@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from functools import partial
 from hashlib import sha256
 
@@ -182,16 +182,12 @@ def assert_equal(in_tree: object, fail_message: str = "") -> None:
     if members is None:
         return
     try:
-        members.agree("has a tree of values", "\n".join(map(_shown, *_leaves(in_tree))))
+        shown = [_shown(keystr(path), x) for path, x in tree.leaves_with_path(in_tree)]
+        members.agree("has a tree of values", "\n".join(shown))
     except ProcessesDiffer as error:
         if fail_message:
             error.what = f"{fail_message}: {error.what}"
         raise
-
-
-def _leaves(in_tree: object) -> tuple[Sequence[str], Sequence[object]]:
-    pairs = tree.leaves_with_path(in_tree)
-    return [keystr(path) for path, _ in pairs], [x for _, x in pairs]
 
 
 def _shown(path: str, x: object) -> str:
@@ -261,6 +257,6 @@ def global_array_to_host_local_array(
     return _with_specs(own_part, global_inputs, pspecs)
 
 
-def _with_specs(fun: object, inputs: PyTree, pspecs: PyTree) -> PyTree:
+def _with_specs(fun: Callable[..., object], inputs: PyTree, pspecs: object) -> PyTree:
     specs = tree.broadcast(pspecs, inputs, is_leaf=lambda x: isinstance(x, PartitionSpec))
-    return tree.map(fun, inputs, specs)  # type: ignore[arg-type]  # of leaves and their specs
+    return tree.map(fun, inputs, specs)

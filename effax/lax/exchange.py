@@ -91,12 +91,11 @@ def ragged_all_to_all(
            [2, 2, 4]], dtype=int32)
     """
     groups = axis_index_groups
-    sent = [
-        all_gather(
-            as_value(x, "an operand of ragged_all_to_all"), axis_name, axis_index_groups=groups
-        )
+    operands = [
+        as_value(x, "an operand of ragged_all_to_all")
         for x in (operand, input_offsets, send_sizes, output_offsets)
     ]
+    sent = all_gather(operands, axis_name, axis_index_groups=groups)
     made, me = as_value(output, "the output of ragged_all_to_all"), axis_index(axis_name)
     if groups is not None:
         at = {i: k for group in groups for k, i in enumerate(group)}

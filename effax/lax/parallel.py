@@ -25,6 +25,7 @@ from effax.ir.primitive import Primitive
 from effax.ir.prims import collective as c
 from effax.lax.axis_groups import (
     AxisName,
+    Exchange,
     IndexGroups,
     exchange,
     named_axes,
@@ -48,15 +49,7 @@ _COLLECTIVE: Final = {
 """Descriptions of the parameters that functions share."""
 
 
-def _reduced(
-    x: T,
-    axis_name: AxisName,
-    what: str,
-    make: Callable[..., Primitive],
-    groups: IndexGroups = None,
-) -> T:
-    taking = exchange(what, axis_name, groups)
-
+def _reduced(x: T, taking: Exchange, make: Callable[..., Primitive]) -> T:
     def along(leaf: Array, axes: Axes) -> Array:
         for axis in axes:
             leaf = bind1(make(axis, groups=taking.groups), leaf)
@@ -83,15 +76,15 @@ def psum(x: T, axis_name: AxisName, *, axis_index_groups: IndexGroups = None) ->
     >>> jax.vmap(lambda x: lax.psum(x, "i"), axis_name="i")(jnp.array([1, 2]))
     Array([3, 3], dtype=int32)
     """
-    groups = exchange("psum", axis_name, axis_index_groups)
-    sizes = {size_of(groups.axes)} if groups.groups is None else set(map(len, groups.groups))
+    taking = exchange("psum", axis_name, axis_index_groups)
+    sizes = {size_of(taking.axes)} if taking.groups is None else set(map(len, taking.groups))
 
     def total(leaf: object) -> object:
         if is_python_scalar(leaf) and len(sizes) == 1:
             return leaf * min(sizes)
         value = as_value(leaf, "an operand of psum")
         counted = ops.astype(value, INT32) if family(value.dtype) == "bool" else value
-        return _reduced(counted, axis_name, "psum", c.Psum, axis_index_groups)
+        return _reduced(counted, taking, c.Psum)
 
     made: T = tree.map(total, x)
     return made
@@ -117,7 +110,7 @@ def pmax(x: T, axis_name: AxisName, *, axis_index_groups: IndexGroups = None) ->
     >>> jax.vmap(lambda x: lax.pmax(x, "i"), axis_name="i")(jnp.array([1, 2]))
     Array([2, 2], dtype=int32)
     """
-    return _reduced(x, axis_name, "pmax", c.Pmax, axis_index_groups)
+    return _reduced(x, exchange("pmax", axis_name, axis_index_groups), c.Pmax)
 
 
 @shared_docs(_COLLECTIVE, "Tree like ``x``.")
@@ -127,7 +120,7 @@ def pmin(x: T, axis_name: AxisName, *, axis_index_groups: IndexGroups = None) ->
     >>> jax.vmap(lambda x: lax.pmin(x, "i"), axis_name="i")(jnp.array([1, 2]))
     Array([1, 1], dtype=int32)
     """
-    return _reduced(x, axis_name, "pmin", c.Pmin, axis_index_groups)
+    return _reduced(x, exchange("pmin", axis_name, axis_index_groups), c.Pmin)
 
 
 def axis_size(axis_name: AxisName) -> int:
@@ -441,7 +434,7 @@ def pvary(x: T, axis_name: AxisName) -> T:
     >>> jax.vmap(lambda x: lax.pvary(x, "i"), axis_name="i")(jnp.array([1, 2]))
     Array([1, 2], dtype=int32)
     """
-    return _reduced(x, axis_name, "pvary", c.Pvary)
+    return _reduced(x, exchange("pvary", axis_name, None), c.Pvary)
 
 
 def pcast(x: T, axis_name: AxisName, *, to: str) -> T:

@@ -94,6 +94,10 @@ def minimize(
     Array([1., 1.], dtype=float32)
     """
     start = jnp.asarray(x0)
+    if start.ndim != 1 or not jnp.issubdtype(start.dtype, jnp.inexact):
+        raise IllTyped(
+            "x0 is a vector of inexact numbers", "an inexact array of 1 axis", str(start.type)
+        )
     if jnp.iscomplexobj(start):
         n = start.size
 
@@ -110,8 +114,6 @@ def minimize(
             options=options,
         )
         return found._replace(x=joined(found.x), jac=joined(found.jac))
-    if start.ndim != 1 or not jnp.issubdtype(start.dtype, jnp.floating):
-        raise IllTyped("x0 is a vector of floats", "a floating array of 1 axis", str(start.type))
     settings = dict(options or {})
     unknown = set(settings) - {
         "maxiter",

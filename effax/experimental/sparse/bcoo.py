@@ -278,6 +278,11 @@ def _sparsified(f: Callable[..., object], *args: object) -> PyTree:
     return cast(PyTree, _of("transform").sparsify(f)(*args))
 
 
+def is_sparse(x: object) -> bool:
+    """Return whether a value is a sparse array."""
+    return isinstance(x, BCOO)
+
+
 def each(f: Callable[..., Any], n_batch: int, *args: object) -> Any:
     """Apply a function to each batch element."""
     for _ in range(n_batch):

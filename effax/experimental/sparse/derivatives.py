@@ -8,7 +8,7 @@ from typing import cast
 from effax import tree
 from effax.api.autodiff import value_and_grad as _value_and_grad
 from effax.arrays.array import Array
-from effax.experimental.sparse.bcoo import BCOO
+from effax.experimental.sparse.bcoo import BCOO, is_sparse
 from effax.tree import PyTree
 
 __all__ = ["grad", "value_and_grad"]
@@ -43,21 +43,17 @@ def value_and_grad(
     """
 
     def differentiated(*args: object) -> PyTree:
-        elements = tree.map(_elements, args, is_leaf=_is_sparse)
+        elements = tree.map(_elements, args, is_leaf=is_sparse)
 
         def of_elements(*given: object) -> object:
-            return fun(*tree.map(_restored, args, given, is_leaf=_is_sparse))
+            return fun(*tree.map(_restored, args, given, is_leaf=is_sparse))
 
         places = argnums if isinstance(argnums, int) else tuple(argnums)
         value, found = _value_and_grad(of_elements, places, has_aux)(*elements)
         chosen = args[places] if isinstance(places, int) else tuple([args[i] for i in places])
-        return value, tree.map(_restored, chosen, found, is_leaf=_is_sparse)
+        return value, tree.map(_restored, chosen, found, is_leaf=is_sparse)
 
     return differentiated
-
-
-def _is_sparse(x: object) -> bool:
-    return isinstance(x, BCOO)
 
 
 def _elements(x: object) -> object:

@@ -56,7 +56,8 @@ def bcoo_dot_general(
         lhs: sparse or dense array.
         rhs: sparse or dense array.
         dimension_numbers: contracted and batch axes of both, as in ``lax.dot_general``.
-        precision: accepted as in JAX: sums are exact to the dtype.
+        precision: that of a product of two dense arrays; sums over sparse ones are exact to the
+            dtype.
         preferred_element_type: dtype of the result.
 
     Raises:
@@ -83,7 +84,7 @@ def bcoo_dot_general(
         batch, own = len(left.batch), len(right.free)
         order = [*range(batch), *range(batch + own, found.ndim), *range(batch, batch + own)]
         return jnp.transpose(found, order)
-    return lax.dot_general(x, y, dimension_numbers, preferred_element_type=dtype)
+    return lax.dot_general(x, y, dimension_numbers, precision, dtype)
 
 
 def _with_dense(mat: BCOO, x: Array, side: _Side, other: _Side) -> Array:

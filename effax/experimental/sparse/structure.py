@@ -16,7 +16,7 @@ from effax import lax
 from effax.arrays.array import Array, ArrayLike
 from effax.arrays.axes import plain_axes
 from effax.experimental.sparse.bcoo import BCOO, bcoo_transpose
-from effax.ir.errors import EffaxError, IllTyped
+from effax.ir.errors import BadArgument, IllTyped
 
 __all__ = [
     "bcoo_broadcast_in_dim", "bcoo_concatenate", "bcoo_dynamic_slice", "bcoo_reduce_sum",
@@ -51,31 +51,38 @@ class Elements(NamedTuple):
 
 def elements(mat: BCOO) -> Elements:
     """Return the elements of a sparse array, those of batch and dense axes by themselves."""
-    n_batch, shape, dtype = mat.n_batch, mat.shape, mat.indices.dtype
-    whole = mat.data.shape
-    n_dense = mat.n_dense
+    whole, at, dtype = mat.data.shape, tuple(range(mat.n_batch + 1)), mat.indices.dtype
 
-    def along(n: int, axis: int) -> Array:
-        return lax.broadcast_in_dim(jnp.arange(n, dtype=dtype), whole, (axis,))
+    def along(axis: int) -> Array:
+        return lax.broadcast_in_dim(jnp.arange(whole[axis], dtype=dtype), whole, (axis,))
 
-    at = tuple(range(n_batch + 1))
-    columns = [along(shape[i], i) for i in at[:-1]]
+    columns = [along(i) for i in at[:-1]]
     columns += [lax.broadcast_in_dim(mat.indices[..., k], whole, at) for k in range(mat.n_sparse)]
-    columns += [along(shape[i - n_dense], i) for i in range(len(whole) - n_dense, len(whole))]
+    columns += [along(i) for i in range(len(at), len(whole))]
     flat = [c.reshape(-1) for c in columns]
     indices = jnp.stack(flat, -1) if flat else jnp.zeros((mat.data.size, 0), dtype)
-    inside = jnp.all((indices >= 0) & (indices < jnp.array(shape, dtype)), -1)
+    inside = jnp.all((indices >= 0) & (indices < jnp.array(mat.shape, dtype)), -1)
     return Elements(mat.data.reshape(-1), indices, inside)
 
 
 def permuted(mat: BCOO, permutation: Sequence[int]) -> BCOO:
-    """Return the array with its axes in any other order."""
-    try:
-        return bcoo_transpose(mat, permutation=permutation)
-    except EffaxError:
-        parts = elements(mat)
-        columns = [parts.columns[i] for i in permutation]
-        return parts.at(columns, parts.inside, [mat.shape[i] for i in permutation])
+    """Return the array with its axes in any other order. Raises BadArgument for no permutation."""
+    order = plain_axes(list(permutation), mat.ndim, "bcoo_reshape")
+    if len(order) != mat.ndim:
+        raise BadArgument(
+            "an order of axes lacks some",
+            expected=f"a permutation of {[*range(mat.ndim)]}",
+            found=str(list(permutation)),
+        )
+    kinds = [(i >= mat.n_batch) + (i >= mat.n_batch + mat.n_sparse) for i in order]
+    return bcoo_transpose(mat, permutation=order) if kinds == sorted(kinds) else _along(mat, order)
+
+
+def _along(mat: BCOO, axes: Sequence[int]) -> BCOO:
+    """Return the array with these axes, in this order, summed along the others."""
+    parts = elements(mat)
+    columns = parts.columns
+    return parts.at([columns[i] for i in axes], parts.inside, [mat.shape[i] for i in axes])
 
 
 def bcoo_reshape(
@@ -90,6 +97,7 @@ def bcoo_reshape(
 
     Raises:
         IllTyped: the shapes differ in size.
+        BadArgument: ``dimensions`` is no permutation of the axes.
 
     >>> from effax.experimental import sparse
     >>> sparse.bcoo_reshape(sparse.eye(2), new_sizes=(4,)).todense()
@@ -123,9 +131,7 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
     dropped = plain_axes(list(dimensions), arr.ndim, "bcoo_squeeze")
     if any(arr.shape[i] != 1 for i in dropped):
         raise IllTyped("squeezed axes have size 1", found=f"{dropped} of {arr.shape}")
-    kept = [i for i in range(arr.ndim) if i not in dropped]
-    parts = elements(arr)
-    return parts.at([parts.columns[i] for i in kept], parts.inside, [arr.shape[i] for i in kept])
+    return _along(arr, [i for i in range(arr.ndim) if i not in dropped])
 
 
 def bcoo_broadcast_in_dim(
@@ -253,6 +259,4 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     Array([1., 1.], dtype=float32)
     """
     dropped = plain_axes(list(axes), mat.ndim, "bcoo_reduce_sum")
-    kept = [i for i in range(mat.ndim) if i not in dropped]
-    parts = elements(mat)
-    return parts.at([parts.columns[i] for i in kept], parts.inside, [mat.shape[i] for i in kept])
+    return _along(mat, [i for i in range(mat.ndim) if i not in dropped])

@@ -23,6 +23,7 @@ from effax.experimental.sparse.bcoo import (
     TODENSE,
     bcoo_multiply_dense,
     bcoo_todense,
+    is_sparse,
 )
 from effax.experimental.sparse.duplicates import bcoo_sum_duplicates
 from effax.experimental.sparse.products import bcoo_dot_general, bcoo_multiply_sparse
@@ -39,6 +40,7 @@ from effax.experimental.sparse.structure import (
 )
 from effax.ir import prims as p
 from effax.ir.errors import IllTyped, NotSupported
+from effax.ir.eval.numpy import literal_value
 from effax.ir.primitive import Primitive
 from effax.ir.syntax import Atom, Eqn, Jaxpr, Lit
 from effax.tree import PyTree
@@ -71,7 +73,7 @@ def sparsify(f: Callable[..., object], use_tracer: bool = False) -> Callable[...
 
     @wraps(f)
     def sparse_function(*args: object, **kwargs: object) -> PyTree:
-        leaves, treedef = tree.flatten((args, kwargs), is_leaf=_is_sparse)
+        leaves, treedef = tree.flatten((args, kwargs), is_leaf=is_sparse)
 
         def dense(*xs: object) -> object:
             given, named = cast("tuple[list[object], dict[str, object]]", treedef.unflatten(xs))
@@ -83,10 +85,6 @@ def sparsify(f: Callable[..., object], use_tracer: bool = False) -> Callable[...
         return tree.unflatten(tree.structure(out), evaluate(closed.jaxpr, values))
 
     return sparse_function
-
-
-def _is_sparse(x: object) -> bool:
-    return isinstance(x, BCOO)
 
 
 def evaluate(jaxpr: Jaxpr, args: Sequence[Value]) -> list[Value]:
@@ -102,13 +100,12 @@ def evaluate(jaxpr: Jaxpr, args: Sequence[Value]) -> list[Value]:
 
 
 def _number(literal: Lit) -> Array:
-    type_ = literal.type
-    return from_numpy(np.asarray(literal.value, type_.dtype), type_.weak)
+    return from_numpy(literal_value(literal), literal.type.weak)
 
 
 def _applied(eqn: Eqn, ins: Sequence[Value]) -> Sequence[Value]:
     prim = eqn.prim
-    if not any(map(_is_sparse, ins)):
+    if not any(map(is_sparse, ins)):
         return cast("Sequence[Array]", bind(prim, *cast("Sequence[Array]", ins)))
     if isinstance(prim, p.Jit) and prim.label == TODENSE:
         return [bcoo_todense(cast(BCOO, ins[0]))]
@@ -213,7 +210,7 @@ def _add(prim: p.Add | p.Sub, x: Value, y: Value) -> Value:
 
 
 def _concatenate(prim: p.Concatenate, *xs: Value) -> Value:
-    if not all(map(_is_sparse, xs)):
+    if not all(map(is_sparse, xs)):
         raise IllTyped("sparse arrays are joined with sparse ones", found=f"{xs}")
     return bcoo_concatenate(cast("Sequence[BCOO]", xs), dimension=prim.dimension)
 

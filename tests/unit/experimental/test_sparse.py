@@ -142,6 +142,28 @@ def test_functions_of_dense_arrays_are_evaluated_on_sparse_ones() -> None:
     same(effax.jit(f)(half, y), A.T @ y / 2)
 
 
+def test_axes_of_every_kind_move() -> None:
+    x = np.where(RNG.random((2, 3, 5)) < 0.5, 1.0, 0.0).astype(np.float32)
+    for n_batch, n_dense in ((0, 1), (0, 2), (1, 1)):
+        m: Any = BCOO.fromdense(x, n_batch=n_batch, n_dense=n_dense)
+        same(m.reshape(5, 6), x.reshape(5, 6))
+        same(m.sum(0), x.sum(0))
+        same(sparse.sparsify(lambda a: a.transpose((2, 0, 1)))(m), x.transpose((2, 0, 1)))
+
+
+def test_an_order_of_axes_is_a_permutation() -> None:
+    eye = sparse.eye(2)
+    for dimensions in ((0, 0), (0,), (0, 1, 1), (0, 5)):
+        with pytest.raises(BadArgument):
+            sparse.bcoo_reshape(eye, new_sizes=(4,), dimensions=dimensions)
+
+
+def test_a_product_of_dense_arrays_has_the_precision() -> None:
+    numbers = (((1,), (0,)), ((), ()))
+    with pytest.raises(BadArgument):
+        sparse.bcoo_dot_general(X, X.T, dimension_numbers=numbers, precision="nonsense")
+
+
 def test_operations_with_dense_results_are_refused() -> None:
     a = BCOO.fromdense(A)
     with pytest.raises(NotImplementedError, match="would result in dense output"):

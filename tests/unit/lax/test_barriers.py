@@ -70,6 +70,7 @@ def test_a_barrier_returns_references() -> None:
     assert (f(ref, jnp.float32(2.0)), effax.jit(f)(ref, jnp.float32(4.0))) == (3.0, 7.0)
 
 
+@pytest.mark.slow
 def test_a_composite_is_one_operation_of_attributes() -> None:
     tangent = lax.composite(lambda x, **_: jnp.sin(x) / jnp.cos(x), "my.tangent", version=2)
 

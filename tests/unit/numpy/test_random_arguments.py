@@ -57,8 +57,8 @@ ALIKE = {
     "f(m)": """trace diagonal diag fliplr flipud matrix_transpose tril triu rot90 gradient ediff1d
         diagflat cov""",
     "f(v)": "hstack vstack dstack column_stack diff unwrap corrcoef vander trim_zeros",
-    "f(v, w)": "convolve correlate cross dot inner vdot vecdot polyadd polysub append",
-    "f(s, s)": "matmul tensordot dot",
+    "f(v, w)": "convolve correlate cross inner vdot vecdot polyadd polysub append",
+    "f(s, s)": "matmul tensordot",
     "f(n)": "bartlett blackman hamming hanning eye identity tri",
 }
 CALLS: dict[str, Callable[..., Any]] = {
@@ -67,6 +67,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "arange": lambda n, size: n.arange(size),
     "argpartition": lambda n, v: n.take(v, n.argpartition(v, 1))[1],
     "argsort": lambda n, x, axis: n.argsort(x, axis=axis, **stable(n)),
+    "dot": lambda n, v, w, s: (n.dot(v, w), n.dot(s, s)),
     "array_split": lambda n, m: n.array_split(m, 2, axis=1),
     "astype": lambda n, x: x.astype("bool"),
     "bincount": lambda n, i: n.bincount(i, minlength=4),

@@ -89,6 +89,9 @@ def test_minima(method: str) -> None:
     assert found.jac.dtype == found.x.dtype
     with pytest.raises(BadArgument, match="unknown method"):
         optimize.minimize(rosenbrock, np.zeros(2), method="newton")
+    for x0 in (1j, np.ones((2, 2)), np.ones(2, int)):
+        with pytest.raises(IllTyped, match="vector of inexact numbers"):
+            optimize.minimize(rosenbrock, x0, method="BFGS")
 
 
 def cosines(x: np.ndarray, type: int) -> Any:
