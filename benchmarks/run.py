@@ -13,7 +13,6 @@ import math
 import os
 import platform
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
@@ -107,9 +106,9 @@ def _run_on_devices(argv: Sequence[str]) -> None:
 
 def _run_on_processes(count: int, quick: bool) -> None:
     """Run the cases for processes of one device each."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    from effax.lowering.xla.processes import free_port
+
+    address = f"127.0.0.1:{free_port('127.0.0.1')}"
     worker = [str(Path(__file__).with_name("processes.py")), address, *["--quick"] * quick]
     launch = [sys.executable, "-m", "effax.launch", "-n", str(count), "--devices", "1", *worker]
     done = subprocess.run(launch, capture_output=True, text=True, check=False, timeout=600)
@@ -117,10 +116,18 @@ def _run_on_processes(count: int, quick: bool) -> None:
         if '"case"' in line:
             found = json.loads(line[line.index("{") :])
             ours, theirs = found["times"]
-            ratios = [theirs[0] / ours[0], theirs[1] / ours[1]]
-            cells = (found["case"], _micros(ours[0]), _micros(theirs[0]), *map(_times, ratios))
-            met = "yes" if min(ratios) >= found["budget"] else "NO"
-            print(_line((*cells, "level", met, found["repetitions"])), flush=True)
+            least, median = theirs[0] / ours[0], theirs[1] / ours[1]
+            row = Row(
+                found["case"],
+                _micros(ours[0]),
+                _micros(theirs[0]),
+                _times(least),
+                _times(median),
+                "level",
+                min(least, median) >= found["budget"],
+                str(found["repetitions"]),
+            )
+            print(_line(row.cells()), flush=True)
     if done.returncode:
         print(f"psum: {count} processes: not measured: {done.stderr[-300:]}", flush=True)
 
@@ -130,7 +137,12 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="fewer repetitions, smaller programs")
     parser.add_argument("--only", default="", metavar="PATTERN", help="cases with this in the name")
     parser.add_argument("--on-devices", action="store_true", help="the cases for several devices")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all times to a file")
+    parser.add_argument(
+        "--json",
+        type=Path,
+        metavar="FILE",
+        help="write times to a file, but those of several processes",
+    )
     return parser.parse_args(argv)
 
 

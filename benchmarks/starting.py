@@ -75,12 +75,13 @@ def _run_for_cpu_time(code: str) -> None:
 def _cached_step() -> Case:
     """Return a case of one library: the first step of a second process, and of the first one."""
     folder = tempfile.TemporaryDirectory()
-    cached = {**os.environ, "JAX_COMPILATION_CACHE_DIR": folder.name}
     code = _STEP.format(here=str(Path(__file__).parent))
 
     def prepare_cached(_: int) -> Thunk:
+        # The folder is there as long as this function.
+        cached = {**os.environ, "JAX_COMPILATION_CACHE_DIR": folder.name}
         _run_for_printed_time(code, cached)
-        return lambda: _run_for_printed_time(code, cached, keep=folder)
+        return lambda: _run_for_printed_time(code, cached)
 
     def prepare_plain(_: int) -> Thunk:
         return lambda: _run_for_printed_time(code, dict(os.environ))
@@ -90,7 +91,6 @@ def _cached_step() -> Case:
     return Case(name, prepare_cached, prepare_plain, 10, fresh=False, clock=_spent)
 
 
-def _run_for_printed_time(code: str, env: dict[str, str], keep: object = None) -> None:
-    del keep
+def _run_for_printed_time(code: str, env: dict[str, str]) -> None:
     done = subprocess.run([sys.executable, "-c", code], check=True, env=env, capture_output=True)
     _spent.seconds += float(done.stdout)

@@ -24,7 +24,7 @@ NOT_PUBLIC: Final = ("jax.tools", "jax.collect_profile", "jax.experimental.mosai
 """Parts of JAX's package that are programs, or internals of others."""
 
 INSTEAD: Final[Mapping[str, str]] = {
-    "jax.experimental.array_serialization": "`numpy.savez` of `jax.device_get(tree)`",
+    "jax.experimental.array_serialization": "`effax.checkpoint`",
     "jax.experimental.buffer_callback": "`jax.pure_callback`, which copies to the host",
     "jax.experimental.colocated_python": "`jax.pure_callback`",
     "jax.experimental.compute_on": "nothing: a program runs on one platform",

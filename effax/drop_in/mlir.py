@@ -81,15 +81,15 @@ def dtype_to_ir_type(dtype: object) -> object:
     return mlir_rules.type_of(element(as_dtype(dtype)))
 
 
-def ir_constant(value: object) -> object:
+def ir_constant(val: object) -> object:
     """Build a constant in a lowering rule, and return its value of MLIR."""
-    array = np.asarray(as_value(value).numpy())
-    return mlir_rules.constant_of(array, tensor(as_value(value).type.strong()))
+    array = np.asarray(as_value(val).numpy())
+    return mlir_rules.constant_of(array, tensor(as_value(val).type.strong()))
 
 
-def ir_constants(value: object, **options: object) -> tuple[object, ...]:
+def ir_constants(val: object, **options: object) -> tuple[object, ...]:
     """Build a constant in a lowering rule, and return its values of MLIR."""
-    return (ir_constant(value),)
+    return (ir_constant(val),)
 
 
 def aval_to_ir_types(ctx: object, aval: ArrayType) -> tuple[object, ...]:
@@ -121,28 +121,34 @@ def dense_int_elements(xs: Sequence[int]) -> object:
     return ir.DenseIntElementsAttr.get(np.asarray(xs, np.int64))
 
 
-def ir_attribute(value: object) -> object:
+def ir_attribute(val: object) -> object:
     """Return the attribute of a value, in a lowering rule. Raise IllTyped if there is none."""
-    match value:
+    match val:
         case bool():
-            return ir.BoolAttr.get(value)
+            return ir.BoolAttr.get(val)
         case int():
-            return i64_attr(value)
+            return i64_attr(val)
         case float():
-            return ir.FloatAttr.get(ir.F64Type.get(), value)
+            return ir.FloatAttr.get(ir.F64Type.get(), val)
         case str():
-            return ir.StringAttr.get(value)
-        case np.ndarray() | np.generic():
-            return ir.DenseElementsAttr.get(np.asarray(value))
+            return ir.StringAttr.get(val)
+        case np.generic():
+            kind = dtype_to_ir_type(val.dtype)
+            if isinstance(kind, ir.IntegerType):
+                return ir.IntegerAttr.get(kind, int(val))
+            if isinstance(kind, ir.FloatType):
+                return ir.FloatAttr.get(kind, float(val))
+        case np.ndarray():
+            return ir.DenseElementsAttr.get(val)
         case list() | tuple():
-            return ir.ArrayAttr.get([ir_attribute(x) for x in value])
+            return ir.ArrayAttr.get([ir_attribute(x) for x in val])
         case dict():
-            return ir.DictAttr.get({name: ir_attribute(x) for name, x in value.items()})
-        case _ if isinstance(value, ir.Attribute):
-            return value
+            return ir.DictAttr.get({name: ir_attribute(x) for name, x in val.items()})
+        case _ if isinstance(val, ir.Attribute):
+            return val
         case _:
             pass
-    raise IllTyped("a value has no attribute of MLIR", "a number, a string or a tree", repr(value))
+    raise IllTyped("a value has no attribute of MLIR", "a number, a string or a tree", repr(val))
 
 
 def _flat(xs: Iterable[object]) -> Iterator[object]:

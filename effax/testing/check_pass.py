@@ -142,11 +142,11 @@ def check_pass(
     The pass must be a function of the program, return valid programs with the same types and no new
     effects, and keep its guarantees. Values are compared on ordinary inputs, on zeros of both
     signs, infinities and nan, and near the numbers in the programs; side effects are compared call
-    by call. Rules of which it is made are tried on instances of their left sides. The equations
-    that it changes are cut out, as programs whose inputs are their operands, and tried on more
-    special values, and in loops of no, one and two iterations. A pass that changes few programs, or
-    few kinds of equations, is tried again: on those programs with other inputs, and on others that
-    are full of the equations that it changed.
+    by call. Rules of which it is made, at most 30, are tried on instances of their left sides. The
+    equations that it changes are cut out, as programs whose inputs are their operands, and tried on
+    more special values, and in loops of no, one and two iterations. A pass that changes few
+    programs, or few kinds of equations, is tried again: on those programs with other inputs, and on
+    others that are full of the equations that it changed.
 
     ::
 

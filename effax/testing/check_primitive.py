@@ -254,13 +254,13 @@ def _cases(
         else:
             wanted = smooth and law.name in AT_NUMBERS
         if wanted:
-            # Values of one seed may all be finite.
+            # Values of one seed may all be finite, or be rounded alike.
             tried = seeds if smooth else tuple(dict.fromkeys([*seeds, *ENDLESS_SEEDS]))
             yield Case("", (jaxpr,), _more_of_integers(law, jaxpr, tried), where)
 
 
 ENDLESS_SEEDS: Final = range(3)
-"""Seeds of which infinities and nan are tried, besides those of the caller."""
+"""Seeds of infinities, nan and half-integers, besides those of the caller."""
 
 
 INTEGER_SEEDS: Final = range(8)

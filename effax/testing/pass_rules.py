@@ -7,7 +7,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Final
 
-from effax.ir.errors import EffaxError
+from effax.ir.errors import BadArgument
 from effax.ir.syntax import Jaxpr
 from effax.passes.lift import Lifted
 from effax.passes.pipeline import AnyPass, Pass, Pipeline
@@ -17,7 +17,7 @@ from effax.transforms.optimize.rewrite import Rewriting
 from effax.transforms.optimize.rewrite_rule import RewriteRule
 
 MOST_RULES: Final = 30
-"""The rules of a pass with more are tried by their own law alone, which takes less time."""
+"""The rules of a pass with more are left to their own law, ``rule_is_sound``, for its time."""
 
 FEW_INSTANCES: Final = 8
 """The number of instances of a rule, in different dtypes."""
@@ -41,7 +41,7 @@ def programs_of_rules(step: AnyPass) -> Iterator[Jaxpr]:
     rules = rules_of(step)
     for rule in rules if len(rules) <= MOST_RULES else ():
         # A left side with parameters and no samples has no instances.
-        with suppress(EffaxError):
+        with suppress(BadArgument):
             yield from islice(_programs_of_rule(rule), FEW_INSTANCES)
 
 

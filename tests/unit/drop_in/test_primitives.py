@@ -258,7 +258,8 @@ def test_a_lowering_with_attributes_of_mlir() -> None:
         assert "axis = 0 : i64" in str(one)
         assert mlir.unflatten_ir_values_like_types([x], mlir.aval_to_ir_types(ctx, aval)) == [x]
         assert "array<i64: 1, 2>" in str(mlir.dense_int_array([1, 2]))
-        assert str(mlir.i32_attr(3)) == "3 : i32"
+        assert str(mlir.i32_attr(3)) == str(mlir.ir_attribute(np.int32(3))) == "3 : i32"
+        assert "dense<3>" in str(mlir.ir_attribute(np.array(3, np.int32)))
         (zero,) = mlir.ir_constants(np.zeros(3, np.float32))
         return mlir.flatten_ir_values([(mlir.hlo.add(x, zero),)])
 

@@ -114,3 +114,15 @@ def test_one_mode_of_a_given_derivative() -> None:
         check_jvp(f, lambda xs, ts: effax.jvp(f, xs, ts), (X,), err_msg="the jvp of f")
     with pytest.raises(AssertionError, match="mode rev"):
         check_vjp(f, lambda x: effax.vjp(f, x), (X,))
+
+
+def test_a_wrong_value_is_not_said_to_be_a_wrong_difference() -> None:
+    with pytest.raises(AssertionError, match="the value differs from that of the function"):
+        check_jvp(jnp.sin, lambda *xs: effax.jvp(jnp.cos, *xs), (0.5,))
+    with pytest.raises(AssertionError, match="the value differs from that of the function"):
+        check_vjp(jnp.sin, lambda x: effax.vjp(jnp.cos, x), (0.5,))
+
+
+@pytest.mark.filterwarnings("error")
+def test_equal_infinities_agree() -> None:
+    check_jvp(lambda x: x * np.inf, lambda *xs: (xs[0][0] * np.inf, xs[1][0] * np.nan), (0.5,))
