@@ -130,10 +130,11 @@ def _along(prefix: PyTree, x: PyTree, n: int) -> list[object]:
     """Return the entry of a tree prefix for each leaf."""
     if prefix is None or not isinstance(prefix, tuple | list | dict):
         return [prefix] * n
-    return tree.leaves(tree.broadcast(prefix, x, is_leaf=_is_none), is_leaf=_is_none)
+    return tree.leaves(tree.broadcast(prefix, x, is_leaf=is_none), is_leaf=is_none)
 
 
-def _is_none(x: object) -> bool:
+def is_none(x: object) -> bool:
+    """Return whether a node of a tree is None: a leaf of prefixes."""
     return x is None
 
 

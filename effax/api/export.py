@@ -41,6 +41,7 @@ from effax.lowering import xla
 from effax.lowering.artifact import (
     DAMAGES,
     Artifact,
+    contents_of,
     damaged,
     numbers_of,
     pack,
@@ -319,7 +320,7 @@ def deserialize(data: bytes) -> Exported:
 def _exported(header: Mapping[str, object], parts: Mapping[str, bytes]) -> Exported:
     scope = SymbolicScope(tuple(map(str, _items(header.get("constraints", ())))))
     consts = [
-        DeviceArray(_contents(parts[f"const{i}"], t), t)
+        DeviceArray(contents_of(parts[f"const{i}"], t), t)
         for i, t in enumerate(_array_types(header, "consts"))
     ]
     return Exported(
@@ -374,11 +375,3 @@ def _array_types(
     header: Mapping[str, object], name: str, scope: SymbolicScope = FREE
 ) -> tuple[ArrayType, ...]:
     return tuple([t for t in types_of(header, name, scope) if isinstance(t, ArrayType)])
-
-
-def _contents(data: bytes, type_: ArrayType) -> np.ndarray:
-    """Return the array of these bytes, in row-major order."""
-    if not data:
-        return np.zeros(type_.shape, type_.dtype)
-    made: np.ndarray = np.frombuffer(data, type_.dtype).reshape(type_.shape)
-    return made

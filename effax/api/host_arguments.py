@@ -95,7 +95,7 @@ def _on_hosts(run: Runner, reads: bool, leaves: Sequence[object], types: Sequenc
     ]
     copied = [(i, t) for i, t, is_copied in hosts if is_copied]
     others = [(i, t) for i, t, is_copied in hosts if not is_copied]
-    return _on_arrays(_on_copies(run, copied) if copied else run, others) if hosts else run
+    return _on_arrays(_on_copies(run, copied) if copied else run, others)
 
 
 def _is_copied(x: object, type_: ArrayType) -> bool:

@@ -13,12 +13,11 @@ from effax.api.dispatch import Runner
 from effax.api.static import StaticArgs
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.device_plan import DevicePlan, device_plan
-from effax.arrays.placed import check_device, placement
+from effax.arrays.placed import check_device, is_first_device, placement
 from effax.arrays.sharding import PartitionSpec, Sharding
 from effax.arrays.tracing import FlatFunction
 from effax.ir.errors import BadArgument
 from effax.ir.types import ArrayType
-from effax.lowering import xla
 from effax.lowering.layout import DeviceLayout
 from effax.lowering.program import CompiledProgram
 from effax.lowering.xla import EFFORTS
@@ -149,8 +148,11 @@ class JitOptions(NamedTuple):
         if self.device is None:
             return self.out_shardings
         check_device(self.device, "jit: device")
-        first = self.device in (xla.first_device(), xla.first_device().platform)
-        return self.out_shardings if first else placement(self.device, "jit: device")
+        if is_first_device(self.device):
+            return self.out_shardings
+        if self.out_shardings is not UNSPECIFIED:
+            raise BadArgument("jit places its results once", "`device` or `out_shardings`", "both")
+        return placement(self.device, "jit: device")
 
     def _donated(
         self, static: StaticArgs, args: Sequence[object], kwargs: _Kwargs

@@ -13,7 +13,7 @@ from effax.arrays.conversion import from_numpy
 from effax.arrays.creation import asarray
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.placed import placement
-from effax.arrays.placed_array import from_parts, from_single_devices, placed_type
+from effax.arrays.placed_array import from_parts, from_single_devices, parts_of, placed_type
 from effax.arrays.sharding import Sharding
 from effax.ir.errors import BadArgument, IllTyped
 from effax.ir.types import Shape, array_type
@@ -51,15 +51,13 @@ def make_array_from_callback(
     if placed is not None:
         found = placed.indices(sizes)
         indices = {k: found[k] for k in placed.local}
-    made: dict[str, np.ndarray] = {}
-    parts: dict[int, np.ndarray] = {}
-    for k, index in indices.items():
-        if str(index) not in made:
-            part = data_callback(index)
-            given = part if isinstance(part, DeviceArray) else asarray(np.asarray(part), dtype)
-            made[str(index)] = value_of(given if dtype is None else asarray(given, dtype))
-        parts[k] = made[str(index)]
-    return _joined(sizes, place, parts, "make_array_from_callback")
+
+    def part(index: tuple[slice, ...]) -> np.ndarray:
+        found = data_callback(index)
+        given = found if isinstance(found, DeviceArray) else asarray(np.asarray(found), dtype)
+        return value_of(given if dtype is None else asarray(given, dtype))
+
+    return _joined(sizes, place, parts_of(indices, part), "make_array_from_callback")
 
 
 def make_array_from_process_local_data(

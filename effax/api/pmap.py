@@ -7,6 +7,7 @@ from typing import Final, ParamSpec, TypeVar, cast
 
 from effax import tree
 from effax.api.devices import devices as devices_of
+from effax.api.devices import is_none
 from effax.api.jit import JitFunction, jit
 from effax.api.shard_map import shard_map
 from effax.arrays.argument_checks import axis_name_of, check_callable, integers
@@ -99,7 +100,7 @@ def _on_each(
     """Return ``fun`` on each device, on its element; None where ``vmap`` has to find positions."""
     if any(
         axis is not None and (type(axis) is not int or axis < 0)
-        for axis in tree.leaves(out_axes, is_leaf=_is_none)
+        for axis in tree.leaves(out_axes, is_leaf=is_none)
     ):
         return None
 
@@ -135,15 +136,11 @@ def _on_each(
             ]
         )
         outs = tree.map(
-            lambda a: PartitionSpec() if a is None else _at(a, name), out_axes, is_leaf=_is_none
+            lambda a: PartitionSpec() if a is None else _at(a, name), out_axes, is_leaf=is_none
         )
         return shard_map(one, mesh=mesh, in_specs=specs, out_specs=outs, check_vma=False)(*arrays)
 
     return mapped
-
-
-def _is_none(x: object) -> bool:
-    return x is None
 
 
 def _at(axis: int, name: str) -> PartitionSpec:

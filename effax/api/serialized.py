@@ -19,7 +19,7 @@ from effax.ir.errors import BadArgument
 from effax.ir.types import ArrayType, RefType
 from effax.lazy.dataclasses import dataclass
 from effax.lowering import executables
-from effax.lowering.artifact import Artifact, pack, types_of, unpack
+from effax.lowering.artifact import Artifact, contents_of, pack, types_of, unpack
 from effax.tree import PyTree, PyTreeDef
 
 R = TypeVar("R")
@@ -115,9 +115,7 @@ def deserialize_and_load(
         )
     header, parts = unpack(KIND, serialized)
     types = cast("tuple[ArrayType, ...]", types_of(header, "consts"))
-    consts = [
-        np.frombuffer(parts[f"const {i}"], t.dtype).reshape(t.shape) for i, t in enumerate(types)
-    ]
+    consts = [contents_of(parts[f"const {i}"], t) for i, t in enumerate(types)]
     outs = cast("tuple[ArrayType, ...]", types_of(header, "out_types"))
     module = executables.load(parts["module"])
     return LoadedCall(module, tuple(consts), outs, in_tree, out_tree)

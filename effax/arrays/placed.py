@@ -138,13 +138,18 @@ def check_device(device: object, what: str) -> None:
         )
 
 
+def is_first_device(device: object) -> bool:
+    """Return whether a device is the first one, or its platform."""
+    first = first_device()
+    return device in (first, first.platform)
+
+
 def check_first_device(device: object, what: str) -> None:
     """Raise BadArgument unless a device is the first one, or its platform."""
-    first = first_device()
-    if device not in (first, first.platform):
+    if not is_first_device(device):
         raise BadArgument(
             f"{what} is the first device",
-            expected=f"None or {first}",
+            expected=f"None or {first_device()}",
             found=f"{device!r:.80}",
             remedy="place the arguments: `device_put(x, device)`",
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, cast, final
 
 import numpy as np
@@ -261,6 +261,17 @@ def put_value(value: np.ndarray, type_: ArrayType, place: Placement) -> Buffer:
     """Return a buffer over devices with a value; of keys, with their words."""
     whole = xla.to_numpy(xla.put(value)) if value.dtype.kind == "V" else value
     return xla.put_whole(whole, array_type(whole.shape, whole.dtype, type_.weak), place)
+
+
+def parts_of(
+    indices: Mapping[int, tuple[slice, ...]], part: Callable[[tuple[slice, ...]], np.ndarray]
+) -> dict[int, np.ndarray]:
+    """Return the part of each position; positions of one index share the result of one call."""
+    made: dict[str, np.ndarray] = {}
+    for index in indices.values():
+        if str(index) not in made:
+            made[str(index)] = part(index)
+    return {k: made[str(index)] for k, index in indices.items()}
 
 
 def from_parts(

@@ -54,13 +54,6 @@ class LaunchOptions(NamedTuple):
     grace: float = 10
 
 
-class Ended(NamedTuple):
-    """The first process that failed, and its exit status; None and 0 if none did."""
-
-    rank: int | None
-    status: int
-
-
 def launch(options: LaunchOptions) -> int:
     """Run a program in several processes, and return the exit status of the launcher.
 
@@ -71,8 +64,8 @@ def launch(options: LaunchOptions) -> int:
     for attempt in range(options.restarts + 1):
         ended = _Attempt(options, attempt).run()
         left = options.restarts - attempt
-        if ended.rank is None or not left or ended.status in _BY_USER:
-            return ended.status
+        if not ended or not left or ended in _BY_USER:
+            return ended
         _say(f"starts all processes again, {left} restart{'s' * (left > 1)} left")
     raise AssertionError("the last attempt returns")
 
@@ -96,8 +89,8 @@ class _Attempt:
         self.began: Final = time.monotonic()
         self.workers: list[subprocess.Popen[bytes]] = []
 
-    def run(self) -> Ended:
-        """Start the processes, and wait until all ended."""
+    def run(self) -> int:
+        """Start the processes, wait until all ended, and return the exit status."""
         host = self.options.host
         shown = f"[{host}]" if ":" in host else host
         try:
@@ -111,7 +104,7 @@ class _Attempt:
         finally:
             service.shutdown()
 
-    def _watch(self, address: str, status: Path) -> Ended:
+    def _watch(self, address: str, status: Path) -> int:
         readers: list[Thread] = []
         try:
             for rank in range(self.options.processes):
@@ -144,29 +137,32 @@ class _Attempt:
             self.options.command, env=env, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe
         )
 
-    def _wait(self, status: Path) -> Ended:
-        """Wait until all ended, of which those that outlive a failure for long are killed."""
-        first, deadline = Ended(None, 0), float("inf")
+    def _wait(self, status: Path) -> int:
+        """Wait until all ended, of which those that outlive a failure for long are killed.
+
+        Return the exit status: that of the first failure, or of a signal to the launcher.
+        """
+        ended, signalled, deadline = 0, False, float("inf")
         running = dict(enumerate(self.workers))
         while running:
             for rank, worker in list(running.items()):
                 if worker.poll() is None:
                     continue
                 del running[rank]
-                if worker.returncode and first.rank is None and self.signal is None:
-                    first = Ended(rank, _exit_status(worker.returncode))
+                if worker.returncode and not ended and self.signal is None:
+                    ended = _exit_status(worker.returncode)
                     self._report(rank, worker.returncode, status, len(running))
                     deadline = time.monotonic() + self.options.grace
-            if self.signal is not None and deadline == float("inf"):
+            if self.signal is not None and not signalled:
                 _say(f"got {signal.Signals(self.signal).name}, ends the processes")
-                first = Ended(-1, _SIGNALLED + self.signal)
+                ended, signalled = _SIGNALLED + self.signal, True
                 for worker in running.values():
                     worker.send_signal(self.signal)
-                deadline = time.monotonic() + self.options.grace
+                deadline = min(deadline, time.monotonic() + self.options.grace)
             if time.monotonic() > deadline:
                 _kill(list(running.values()))
             time.sleep(_POLL)
-        return first
+        return ended
 
     def _report(self, rank: int, code: int, status: Path, others: int) -> None:
         """Report the end of a process to the user, and to the processes that wait for it."""

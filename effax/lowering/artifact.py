@@ -14,10 +14,12 @@ import zlib
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from effax.ir.errors import BadArgument, LoweringError, ParseError
 from effax.ir.symbolic import FREE, SymbolicScope
 from effax.ir.text.lexer import Lexer
-from effax.ir.types import Type
+from effax.ir.types import ArrayType, Type
 
 FORMAT: Final = 1
 """The format that is written; all formats up to it are read."""
@@ -105,3 +107,11 @@ def numbers_of(header: Mapping[str, object], name: str) -> tuple[int, ...]:
     if not isinstance(numbers, list):
         raise LoweringError("this file is damaged", expected=f"integers as `{name}`")
     return tuple([int(n) for n in numbers])
+
+
+def contents_of(data: bytes, type_: ArrayType) -> np.ndarray:
+    """Return the array of these bytes, in row-major order."""
+    if not data:
+        return np.zeros(type_.shape, type_.dtype)
+    made: np.ndarray = np.frombuffer(data, type_.dtype).reshape(type_.shape)
+    return made

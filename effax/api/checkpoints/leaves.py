@@ -80,9 +80,9 @@ def _taken(path: str, x: object, first: bool, copy: bool) -> tuple[Leaf, Sequenc
     if isinstance(x, PlacedRef):
         x.check_usable()
         assert x._buffer is not None
-        x = PlacedArray(x.contents, x._buffer)
+        x, copy = PlacedArray(x.contents, x._buffer), True
     if isinstance(x, PlacedArray):
-        return leaf_of_type(path, x.type), _parts(x, first)
+        return leaf_of_type(path, x.type), _parts(x, first, copy)
     if isinstance(x, EagerRef):
         type_, value, copy = x.type.inner, x.memory(), True
     elif isinstance(x, DeviceArray):
@@ -107,8 +107,8 @@ def leaf_of_type(path: str, type_: ArrayType) -> Leaf:
     return Leaf(path, short_name(type_.dtype), type_.shape, type_.weak)
 
 
-def _parts(x: PlacedArray, first: bool) -> list[Own]:
-    """Return copies of the parts of which this process has the first copy.
+def _parts(x: PlacedArray, first: bool, copy: bool) -> list[Own]:
+    """Return the parts of which this process has the first copy: copies, or views.
 
     Of an array on devices of one process, each process has its own: the first one's is saved.
     """
@@ -116,8 +116,8 @@ def _parts(x: PlacedArray, first: bool) -> list[Own]:
     if place.is_local and not first:
         return []
     indices, copies = place.indices(buffer_type(x.type).shape), place.replica_ids()
+    views = [(k, xla.read_part(x.parts, place, k)) for k in place.local if copies[k] == 0]
     return [
-        Own(tuple([s.start for s in indices[k]]), np.array(xla.read_part(x.parts, place, k)))
-        for k in place.local
-        if copies[k] == 0
+        Own(tuple([s.start for s in indices[k]]), np.array(view) if copy else view)
+        for k, view in views
     ]

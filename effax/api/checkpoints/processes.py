@@ -55,14 +55,10 @@ class Members:
 
     def gathered(self, text: str) -> list[str]:
         """Return the texts of all processes. Raises ProcessLost where one ended."""
-        client, key = self._group.client, f"{self._key}/{self._calls}"
-        client.key_value_set(f"{key}/{self.rank}", text)
-        # A large part takes its time: only the end of a process ends the wait.
-        found = [self._group.get(key, k, "saves its parts", inf) for k in range(self.count)]
-        if self._calls:
-            client.key_value_delete(f"{self._key}/{self._calls - 1}/{self.rank}")
         self._calls += 1
-        return found
+        # A large part takes its time: only the end of a process ends the wait.
+        every = range(self.count)
+        return self._group.gathered(self._key, self._calls, "saves its parts", text, every, inf)
 
 
 _numbers: Final = count()

@@ -17,7 +17,7 @@ from effax.api.checkpoints.safetensors import Container
 from effax.api.staging import ShapeDtypeStruct
 from effax.arrays.device_array import DeviceArray
 from effax.arrays.exclusive import exclusively
-from effax.arrays.placed_array import PlacedArray, placed_type
+from effax.arrays.placed_array import PlacedArray, parts_of, placed_type
 from effax.arrays.placed_ref import PlacedRef
 from effax.arrays.ref import EagerRef
 from effax.arrays.sharding import Sharding
@@ -253,12 +253,8 @@ def _array(
         return DeviceArray(_read_whole(reader, parts, type_), type_).placed(sharding)
     placed = placed_type(type_, sharding)
     indices = placed.place.indices(stored.shape)
-    # Devices with the same part read it once.
-    read: dict[str, np.ndarray] = {}
-    for k in placed.place.local:
-        if str(indices[k]) not in read:
-            read[str(indices[k])] = reader.read(parts, indices[k], stored.dtype)
-    own = {k: read[str(indices[k])] for k in placed.place.local}
+    here = {k: indices[k] for k in placed.place.local}
+    own = parts_of(here, lambda index: reader.read(parts, index, stored.dtype))
     return PlacedArray(placed, xla.put_parts(own, stored, placed.place))
 
 

@@ -8,6 +8,7 @@ import re
 import warnings
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from threading import Thread
@@ -116,7 +117,11 @@ def start_saving(
     after: Callable[[], None],
 ) -> Saving:
     """Save a tree as :func:`save`, and then call a function in the first process."""
-    contents = taken(tree, processes.rank == 0, copy=not wait)
+    try:
+        contents = taken(tree, processes.rank == 0, copy=not wait)
+    except EffaxError as error:
+        _together(processes, partial(_fail, error))
+        raise
 
     def work() -> None:
         _together(processes, lambda: _prepare(folder, processes, overwrite))
@@ -128,7 +133,7 @@ def start_saving(
 
 def _together(processes: Savers, step: Callable[[], str]) -> list[str]:
     """Return what a step returns in all processes. Raises in all where it raises in one."""
-    failure: EffaxError | None = None
+    failure: Exception | None = None
     result = error = ""
     try:
         result = step()
@@ -137,6 +142,8 @@ def _together(processes: Savers, step: Callable[[], str]) -> list[str]:
     except OSError as found:
         failure = CheckpointError("a checkpoint cannot be written", found=str(found))
         failure.__cause__, error = found, str(failure)
+    except Exception as found:  # noqa: BLE001  the other processes wait for a report
+        failure, error = found, f"{type(found).__name__}: {found}"
     reports = [json.loads(text) for text in processes.gathered(json.dumps([result, error]))]
     if failure is not None:
         raise failure
@@ -144,6 +151,10 @@ def _together(processes: Savers, step: Callable[[], str]) -> list[str]:
         if error:
             raise CheckpointError(f"process {rank} cannot save its part", found=error)
     return [result for result, _ in reports]
+
+
+def _fail(error: EffaxError) -> str:
+    raise error
 
 
 def is_of_this_format(name: str) -> bool:
@@ -206,12 +217,13 @@ def _publish(
         return ""
     files: dict[str, File] = {}
     parts: list[list[SavedPart]] = [[] for _ in contents.leaves]
+    tree = str(_tree_checksum(contents))
     for rank, report in enumerate(reports):
         name, size, header = json.loads(report)
         files[name] = File(size, header)
         _check_visible(folder / name, size, rank)
         metadata = safetensors.Container(folder / name).metadata
-        if metadata["effax.tree"] != str(_tree_checksum(contents)):
+        if metadata["effax.tree"] != tree:
             raise CheckpointError(
                 f"process {rank} saves another tree than process 0",
                 expected="the same paths, shapes, dtypes and scalars in all processes",

@@ -170,6 +170,27 @@ class Group:
                     "collective_timeout_seconds",
                 )
 
+    def gathered(
+        self,
+        name: str,
+        number: int,
+        doing: str,
+        mine: str,
+        ranks: Sequence[int],
+        limit: float | None = None,
+    ) -> list[str]:
+        """Return the text that each process sets under a name, in rounds numbered from 1.
+
+        Raises ProcessLost. The limit is that of :meth:`get`.
+        """
+        rank = self.options.rank
+        self.client.key_value_set(f"{name}/{number}/{rank}", mine)
+        found = [self.get(f"{name}/{number}", k, doing, limit) for k in ranks]
+        # Every process has read what precedes, or it would not be here.
+        if number > 1:
+            self.client.key_value_delete(f"{name}/{number - 1}/{rank}")
+        return found
+
     def exchange(self, doing: str, mine: str, ranks: Sequence[int] = ()) -> list[str]:
         """Return the text of every process; each calls it as often, in one order.
 
@@ -186,12 +207,8 @@ class Group:
         name = "effax/" + ",".join(map(str, those))
         with self._lock:
             self._agreed[those] += 1
-            number = self._agreed[those]
-            self.client.key_value_set(f"{name}/{number}/{rank}", f"{doing}\0{mine}")
-            found = {k: self.get(f"{name}/{number}", k, doing).split("\0", 1) for k in those}
-            # Every process has read what precedes, or it would not be here.
-            if number > 1:
-                self.client.key_value_delete(f"{name}/{number - 1}/{rank}")
+            texts = self.gathered(name, self._agreed[those], doing, f"{doing}\0{mine}", those)
+            found = {k: text.split("\0", 1) for k, text in zip(those, texts, strict=True)}
             other = next((k for k, (what, _) in found.items() if what != doing), None)
             if other is not None:
                 raise ProcessesDiffer(

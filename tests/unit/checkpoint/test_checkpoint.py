@@ -233,8 +233,10 @@ class Two:
 
     def __init__(self, *reports: str) -> None:
         self.reports = iter(reports)
+        self.sent: list[str] = []
 
     def gathered(self, text: str) -> list[str]:
+        self.sent.append(text)
         return [text, next(self.reports)]
 
 
@@ -256,6 +258,24 @@ def test_the_fault_of_one_process_is_an_error_in_all(tmp_path: Path) -> None:
         restore(tmp_path)
     jax.checkpoint.save(tmp_path, [1])
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_other_processes_learn_of_every_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> int:
+        raise MemoryError("of 9 GB")
+
+    fine = json.dumps(["", ""])
+    refused = Two(fine)
+    with pytest.raises(BadArgument, match="cannot be saved"):
+        save.start_saving(tmp_path, [object()], refused, False, True, lambda: None)
+    assert "cannot be saved" in refused.sent[0]
+    monkeypatch.setattr(safetensors, "write_arrays", fail)
+    full = Two(fine, fine)
+    with pytest.raises(MemoryError):
+        save.start_saving(tmp_path, [jnp.ones(2)], full, False, True, lambda: None)
+    assert "MemoryError: of 9 GB" in full.sent[1]
 
 
 @pytest.mark.slow

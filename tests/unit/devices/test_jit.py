@@ -264,5 +264,7 @@ def test_a_function_runs_on_a_device() -> None:
     np.testing.assert_array_equal(f(X), 2 * X)
     with pytest.raises(BadArgument, match="incompatible devices"):
         f(placed("x"))
+    with pytest.raises(BadArgument, match="places its results once"):
+        jax.jit(lambda x: x, device=third, out_shardings=over("x"))(X)
     with pytest.raises(BadArgument, match="unknown device"):
         jax.jit(lambda x: x, device=cast(Any, "gpu"))(X)

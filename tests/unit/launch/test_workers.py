@@ -34,6 +34,15 @@ if os.environ["EFFAX_PROCESS_ID"] == "0":
 time.sleep(100)
 """
 
+INTERRUPTED = """
+import os, signal, sys, time
+if os.environ["EFFAX_PROCESS_ID"] == "0":
+    sys.exit(3)
+time.sleep(1)
+os.kill(os.getppid(), signal.SIGTERM)
+time.sleep(100)
+"""
+
 
 def options(code: str, n: int, restarts: int = 0, grace: float = 10) -> LaunchOptions:
     command = (sys.executable, "-S", "-c", code)
@@ -67,6 +76,15 @@ def test_a_failure_ends_the_others_and_is_the_exit_status(
     assert launch(options(KILLED, 2, grace=0)) == 128 + 9
     assert time.monotonic() - began < 20
     assert "process 0 was ended by SIGKILL" in capsys.readouterr().err
+
+
+def test_a_signal_after_a_failure_ends_the_launcher(capsys: pytest.CaptureFixture[str]) -> None:
+    began = time.monotonic()
+    assert launch(options(INTERRUPTED, 2, restarts=1, grace=60)) == 128 + 15
+    assert time.monotonic() - began < 50
+    err = capsys.readouterr().err
+    assert "process 0 ended with exit status 3" in err and "got SIGTERM" in err
+    assert "starts all" not in err
 
 
 def test_bad_arguments_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
